@@ -1,0 +1,3 @@
+import { mimePlugin } from "./mime";
+
+export default [mimePlugin];

@@ -1,0 +1,20 @@
+/** What the model said. Its calls have steps of their own, except for those that it is still writing. */
+
+import { drawBlock, pretty } from "../blocks";
+import { h } from "../dom";
+import type { AssistantStep } from "../record";
+
+export function drawAssistant(step: AssistantStep, calls: ReadonlySet<string>): HTMLElement {
+  const element = h("div", { class: "assistant" });
+  for (const block of step.message.content) {
+    if (block.kind !== "tool_call") {
+      element.append(drawBlock(block, "the model"));
+    } else if (!calls.has(block.id)) {
+      element.append(h("pre", { class: "note" }, `${block.name} ${block.raw_arguments ?? pretty(block.arguments)}`));
+    }
+  }
+  if (step.message.stop_reason === "length") {
+    element.append(h("p", { class: "note" }, "The reply was cut off: it reached the length limit."));
+  }
+  return element;
+}

@@ -1,0 +1,38 @@
+/** One call of a function: its arguments, what it wrote, the runs nested in it, and its result. */
+
+import { drawBlock, drawOutput, pretty } from "../blocks";
+import { details, h } from "../dom";
+import type { CallStep } from "../record";
+
+const STATE: Record<CallStep["state"], string> = {
+  running: "running",
+  waiting: "waits for approval",
+  ok: "done",
+  error: "failed",
+  skipped: "skipped",
+  not_run: "not run",
+  interrupted: "interrupted",
+};
+
+export function drawCall(step: CallStep, nested: Node[]): HTMLElement {
+  const { call, output, result, state } = step;
+  const element = details(
+    "call",
+    [h("code", {}, call.name), " ", h("span", { class: "state" }, STATE[state])],
+    part("Arguments", h("pre", {}, call.raw_arguments ?? pretty(call.arguments))),
+  );
+  element.dataset.state = state;
+  element.open = nested.length > 0 || (state !== "ok" && state !== "skipped");
+  if (output.length) {
+    element.append(part("Output", ...output.map((item) => drawOutput(item, call.name))));
+  }
+  element.append(...nested);
+  if (result) {
+    element.append(part("Result", ...result.content.map((block) => drawBlock(block, call.name))));
+  }
+  return element;
+}
+
+function part(name: string, ...body: Node[]): HTMLElement {
+  return h("div", { class: "part", role: "group", "aria-label": name }, h("span", { class: "speaker" }, name), ...body);
+}

@@ -1,0 +1,35 @@
+/** The style of the view. Outside of Jupyter the browser's own colours stand in, which follow a dark theme too. */
+
+export const STYLE = `
+:host {
+  display: block;
+  color: var(--jp-content-font-color1, CanvasText);
+  font-family: var(--jp-content-font-family, system-ui, sans-serif);
+  font-size: var(--jp-content-font-size1, 14px);
+  line-height: 1.5;
+  --line: var(--jp-border-color2, color-mix(in srgb, currentcolor 25%, transparent));
+  --shade: var(--jp-layout-color2, color-mix(in srgb, currentcolor 6%, transparent));
+  --quiet: var(--jp-content-font-color2, color-mix(in srgb, currentcolor 70%, transparent));
+  --bad: var(--jp-error-color1, light-dark(#b3261e, #f2b8b5));
+}
+.run { display: flex; flex-direction: column; gap: 0.75em; }
+.round { display: flex; flex-direction: column; gap: 0.5em; min-width: 0; }
+.round-name, .speaker, .note, .state { color: var(--quiet); font-size: 0.85em; }
+.speaker { display: block; }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; }
+.user { border-inline-start: 3px solid var(--jp-brand-color1, Highlight); padding-inline-start: 0.6em; }
+.call, .thinking, .server { border: 1px solid var(--line); border-radius: 4px; padding: 0.3em 0.6em; }
+.call[open] > summary { margin-bottom: 0.4em; }
+.call > .run { border-inline-start: 2px solid var(--line); margin: 0.5em 0; padding-inline-start: 0.75em; }
+.part { margin-top: 0.4em; }
+.error, .stderr, [data-state="error"] > summary .state { color: var(--bad); }
+.note, .error { margin: 0; }
+summary { cursor: pointer; }
+summary:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: 2px; }
+pre, code { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 0.92em; }
+pre {
+  background: var(--shade); margin: 0; max-height: 24em; overflow: auto; padding: 0.4em 0.6em;
+  overflow-wrap: anywhere; white-space: pre-wrap;
+}
+img { display: block; height: auto; max-width: 100%; }
+`;

@@ -1,0 +1,117 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { mount } from "../src/view/mount";
+import type { CallStep, Run } from "../src/view/record";
+import { run, runs } from "./fixtures";
+
+let el: HTMLElement;
+
+beforeEach(() => {
+  el = document.createElement("div");
+});
+
+function drawn(run: Run): ShadowRoot {
+  mount(el, run);
+  return el.shadowRoot as ShadowRoot;
+}
+
+function labels(root: ParentNode, selector: string): (string | null)[] {
+  return [...root.querySelectorAll(selector)].map((element) => element.getAttribute("aria-label"));
+}
+
+describe.each(Object.entries(runs))("the run %s", (_name, run) => {
+  test("shows each round, the calls in order, and every text that was said", () => {
+    const root = drawn(run);
+
+    const rounds = Array.from({ length: run.rounds }, (_, index) => `Round ${index + 1}`);
+    expect(labels(root, ".round:not(.call .round)")).toEqual(rounds);
+    const calls = run.steps.filter((step): step is CallStep => step.kind === "call");
+    const names = [...root.querySelectorAll(".call:not(.call .call) > summary code")].map((code) => code.textContent);
+    expect(names).toEqual(calls.map((step) => step.call.name));
+    for (const step of run.steps) {
+      const blocks = step.kind === "user" || step.kind === "assistant" ? step.message.content : [];
+      for (const block of blocks) {
+        if (block.kind === "text") {
+          expect(root.textContent).toContain(block.text);
+        }
+      }
+    }
+  });
+
+  test("looks the same when it is drawn again", () => {
+    const first = drawn(run).innerHTML;
+
+    expect(drawn(run).innerHTML).toBe(first);
+  });
+});
+
+describe("a run in which everything happens", () => {
+  test("a nested run stands inside the call that opened it", () => {
+    const root = drawn(run("everything"));
+
+    const nested = root.querySelector('.call [aria-label="Run nested in summarise"]');
+    expect(nested?.closest(".call")?.querySelector("code")?.textContent).toBe("summarise");
+    expect(nested?.textContent).toContain("Sales fell by a third.");
+  });
+
+  test("a failed call says so, shows what the model wrote, and is open", () => {
+    const root = drawn(run("everything"));
+
+    const failed = root.querySelector<HTMLDetailsElement>('.call[data-state="error"]');
+    expect(failed?.open).toBe(true);
+    expect(failed?.querySelector(".state")?.textContent).toBe("failed");
+    expect(failed?.textContent).toContain('{"path": "sal');
+  });
+
+  test("the error of the run, the retry, and the message that came too late are shown", () => {
+    const root = drawn(run("everything"));
+
+    expect(root.querySelector(".error")?.textContent).toContain("The server closed the connection");
+    expect(root.textContent).toContain("Attempt 1 failed, next in 0.5 s: The server was busy (503).");
+    expect(root.textContent).toContain("You, while it ran (not delivered)Thanks");
+  });
+
+  test("what a function drew and what it returned are images that a browser can decode", () => {
+    const images = [...drawn(run("everything")).querySelectorAll("img")];
+
+    expect(images.map((image) => image.alt)).toEqual(["Figure from plot", "Image from plot"]);
+    for (const image of images) {
+      const [head, data] = image.src.split(",");
+      expect(head).toBe("data:image/png;base64");
+      expect(atob(data ?? "")).toMatch(/^\x89PNG/);
+    }
+  });
+});
+
+test("what a model or a function says is never HTML", () => {
+  const evil = "<img src=x onerror=alert(1)><script>alert(1)</script>";
+  const text = JSON.stringify(run("everything")).replaceAll("Sales", JSON.stringify(evil).slice(1, -1));
+
+  const root = drawn(JSON.parse(text));
+
+  expect(root.textContent).toContain(evil);
+  expect(root.querySelector("script, [onerror], img:not([src^='data:'])")).toBeNull();
+});
+
+test("a call that the model is still writing is shown before it starts", () => {
+  const unfinished = run("everything");
+  unfinished.steps = unfinished.steps.filter((step) => step.kind !== "call");
+
+  expect(drawn(unfinished).querySelector(".assistant")?.textContent).toContain("load_sales");
+});
+
+test("a run that is stopped, cut off or at its cap says so", () => {
+  expect(drawn({ ...run("everything"), stop_reason: "aborted" }).textContent).toContain("Stopped.");
+  expect(drawn({ ...run("everything"), stop_reason: "max_iterations" }).textContent).toContain("Ended after 3 rounds");
+});
+
+test("the view imports nothing outside of its folder", () => {
+  const sources = import.meta.glob<string>("../src/view/**/*.ts", { query: "?raw", eager: true, import: "default" });
+  const foreign = Object.entries(sources).flatMap(([path, source]) =>
+    [...source.matchAll(/(?:from|import) "(.*)"/g)]
+      .map(([, target]) => new URL(target ?? "", `file:///${path.replace("../", "")}`).pathname)
+      .filter((target) => !target.startsWith("/src/view/")),
+  );
+
+  expect(Object.keys(sources)).toContain("../src/view/mount.ts");
+  expect(foreign).toEqual([]);
+});

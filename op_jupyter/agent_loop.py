@@ -1,0 +1,320 @@
+"""The loop: a round is one streamed reply of the model and the execution of the calls it holds.
+
+Here the rules of a round stand, and nothing else: no provider is known here, no record kept, nothing drawn.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from dataclasses import replace
+from itertools import count
+from typing import Any, Literal
+
+from op_jupyter.context import AgentContext, CurrentRun, Emit, _current_run, _current_tools
+from op_jupyter.control import Aborted, RunControl
+from op_jupyter.errors import ErrorKind, RunError
+from op_jupyter.events import (
+    AgentEventAgentEnd,
+    AgentEventMessageEnd,
+    AgentEventMessageStart,
+    AgentEventMessageUpdate,
+    AgentEventRetry,
+    AgentEventSteering,
+    AgentEventToolEnd,
+    AgentEventToolStart,
+    AgentEventToolUpdate,
+    AgentEventTurnEnd,
+    AgentEventTurnStart,
+    RunStopReason,
+    StreamEnd,
+    StreamRetry,
+    ToolOutcome,
+    apply_update,
+    message_of,
+)
+from op_jupyter.history import replayable
+from op_jupyter.messages import (
+    AssistantMessage,
+    Block,
+    InputBlock,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from op_jupyter.providers import Request, ToolChoice, ToolSpec
+from op_jupyter.redact import redact
+from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.registry import AgentTool
+from op_jupyter.tools.results import error_text, to_content
+
+MAX_INNER_ITERATIONS = 50
+
+log = logging.getLogger(__name__)
+
+
+def _run_loop(context: AgentContext, control: RunControl, emit: Emit) -> None:
+    """Let the model answer, and pick functions, until it answers only, or the run is ended some other way.
+
+    What is said is appended to `context.messages`, and told through `emit`; the last event is `AgentEventAgentEnd`.
+    """
+    stop_reason: RunStopReason = "error"
+    error: str | None = None
+    error_kind: ErrorKind | None = None
+    try:
+        stop_reason, error, error_kind = _rounds(context, control, emit)
+    except BaseException as failure:
+        stop_reason, error = ("aborted" if control.aborted else "error"), redact(error_text(failure))
+        raise
+    finally:
+        _announce(context, emit, control.close(), "undelivered")
+        emit(AgentEventAgentEnd(**context.where, stop_reason=stop_reason, error=error, error_kind=error_kind))
+
+
+def _rounds(
+    context: AgentContext, control: RunControl, emit: Emit
+) -> tuple[RunStopReason, str | None, ErrorKind | None]:
+    """How the run ended, why, and the kind of error."""
+    asked_for = MAX_INNER_ITERATIONS if context.max_iterations is None else context.max_iterations
+    cap = max(1, min(MAX_INNER_ITERATIONS, asked_for))
+    inner_iterations = 0
+    pending_messages = [*context.prompts, *_get_steering_messages(context, control)]
+    while True:
+        has_more_tool_calls = True
+        message = AssistantMessage([])
+        while has_more_tool_calls or pending_messages:
+            if control.aborted:
+                _announce(context, emit, pending_messages, "undelivered")
+                return "aborted", None, None
+            if inner_iterations == cap:
+                _announce(context, emit, pending_messages, "undelivered")
+                return "max_iterations", None, None
+            inner_iterations += 1
+            emit(AgentEventTurnStart(**context.where, round=inner_iterations))
+            _say(context, emit, pending_messages)
+
+            message, error_kind = _stream_assistant_response(context, control, emit)
+            has_more_tool_calls = len(message.tool_calls) > 0
+            pending_messages = _execute_tool_calls(context, message, control, emit)
+            emit(AgentEventTurnEnd(**context.where, round=inner_iterations))
+            if message.stop_reason in ("error", "aborted"):
+                return message.stop_reason, message.error_message, error_kind
+
+        pending_messages = _get_follow_up_messages(context, control)
+        while not pending_messages:
+            if control.close_if_idle():
+                return message.stop_reason, None, None
+            pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
+
+
+def _get_steering_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:
+    return [*control.get_steering_messages(), *context.get_steering_messages()]
+
+
+def _get_follow_up_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:
+    return [*control.get_follow_up_messages(), *context.get_follow_up_messages()]
+
+
+def _say(context: AgentContext, emit: Emit, messages: list[UserMessage]) -> None:
+    for message in messages:
+        emit(AgentEventMessageStart(**context.where, message=message))
+        emit(AgentEventMessageEnd(**context.where, message=message))
+        context.messages.append(message)
+    _announce(context, emit, messages, "delivered")
+
+
+def _announce(
+    context: AgentContext, emit: Emit, messages: list[UserMessage], state: Literal["delivered", "undelivered"]
+) -> None:
+    for message in messages:
+        if message.source != "user":
+            emit(AgentEventSteering(**context.where, message=message, state=state))
+
+
+# -------------------------------------------------------------------- the reply
+
+
+def _stream_assistant_response(
+    context: AgentContext, control: RunControl, emit: Emit
+) -> tuple[AssistantMessage, ErrorKind | None]:
+    """One reply of the model, and the kind of error where it has one. It never raises: a failure ends the message."""
+    provider, name = context.model.provider, context.model.name
+    emit(AgentEventMessageStart(**context.where, message=AssistantMessage([], provider=provider, model=name)))
+    content: list[Block] = []
+    end: StreamEnd | None = None
+    try:
+        request = Request(
+            model=name,
+            system=context.system,
+            messages=replayable(context.messages),
+            tools=[ToolSpec(tool.name, tool.description, tool.parameters) for tool in context.tools.values()],
+            tool_choice=context.tool_choice,
+            parallel_tool_calls=context.parallel_tool_calls,
+            options=context.options,
+            connection=context.connection,
+        )
+        for event in control.receive(lambda: context.model.stream(request), request.on_abandon):
+            match event:
+                case StreamEnd():
+                    end = event
+                case StreamRetry():
+                    emit(
+                        AgentEventRetry(**context.where, attempt=event.attempt, delay=event.delay, reason=event.reason)
+                    )
+                case _:
+                    apply_update(content, event)
+                    emit(AgentEventMessageUpdate(**context.where, update=event))
+    except Aborted:
+        end = StreamEnd("aborted")
+    except RunError as error:
+        end = StreamEnd("error", error_message=str(error), error_kind=error.kind)
+    except Exception as error:
+        log.exception("The provider %s failed", context.model)
+        end = StreamEnd("error", error_message=redact(error_text(error)), error_kind="provider")
+    if end is None:
+        lost = "The reply broke off: the stream ended without its closing event. Run the cell again."
+        end = StreamEnd("error", error_message=lost, error_kind="connection")
+    message = message_of(_with_unique_ids(content, context.messages), end, provider, name)
+    emit(AgentEventMessageEnd(**context.where, message=message))
+    context.messages.append(message)
+    if context.reset_tool_choice and _is_pick(context.tool_choice, message):
+        context.tool_choice = "auto"
+    return message, end.error_kind
+
+
+def _is_pick(tool_choice: ToolChoice, message: AssistantMessage) -> bool:
+    """Whether `message` makes the pick that `tool_choice` forces."""
+    if isinstance(tool_choice, str):
+        return tool_choice == "required" and bool(message.tool_calls)
+    return any(call.name == tool_choice["name"] for call in message.tool_calls)
+
+
+def _with_unique_ids(content: list[Block], earlier: list[Message]) -> list[Block]:
+    """`content` with an id of its own for each call: some providers send none, or the same one twice."""
+    taken = {call.id for message in earlier if isinstance(message, AssistantMessage) for call in message.tool_calls}
+    blocks: list[Block] = []
+    for block in content:
+        if isinstance(block, ToolCall):
+            if not block.id or block.id in taken:
+                block = replace(block, id=next(id for n in count(len(taken) + 1) if (id := f"call_{n}") not in taken))
+            taken.add(block.id)
+        blocks.append(block)
+    return blocks
+
+
+# -------------------------------------------------------------------- the calls
+
+
+def _execute_tool_calls(
+    context: AgentContext, message: AssistantMessage, control: RunControl, emit: Emit
+) -> list[UserMessage]:
+    """Answer every call of `message`, in order, and return the messages that the person has sent meanwhile."""
+    steering: list[UserMessage] = []
+    for position, call in enumerate(message.tool_calls):
+        reason = _reason_not_to_run(context, message, position)
+        if control.aborted or message.stop_reason == "aborted":
+            _answer(context, emit, call, "Not run: the run was stopped before this call.", "not_run")
+        elif steering:
+            _skip_tool_call(context, emit, call)
+        elif reason:
+            _answer(context, emit, call, reason, "not_run")
+        else:
+            _execute_tool_call(context, call, control, emit)
+            steering = [] if control.aborted else _get_steering_messages(context, control)
+    if not steering and not control.aborted and message.stop_reason not in ("error", "aborted"):
+        steering = _get_steering_messages(context, control)
+    return steering
+
+
+def _reason_not_to_run(context: AgentContext, message: AssistantMessage, position: int) -> str | None:
+    if message.stop_reason == "error":
+        return "Not run: the model's reply ended in an error."
+    if message.stop_reason == "length":
+        return "Not run: the reply reached its length limit, and the arguments may be cut. Call again, more briefly."
+    if context.tool_choice == "none":
+        return "Not run: functions may not be called in this run. Answer in text."
+    if context.parallel_tool_calls is False and position > 0:
+        return "Not run: only one call at a time is allowed. Call again if it is still needed."
+    return None
+
+
+def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:
+    _answer(context, emit, call, "Skipped due to queued user message", "skipped")
+
+
+def _answer(
+    context: AgentContext, emit: Emit, call: ToolCall, content: str | list[InputBlock], outcome: ToolOutcome
+) -> None:
+    blocks: list[InputBlock] = [TextContent(content)] if isinstance(content, str) else content
+    result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok")
+    emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
+    context.messages.append(result)
+
+
+INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
+
+
+def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunControl, emit: Emit) -> None:
+    """Run the function that `call` names. Whatever happens becomes its result, which the model can read."""
+    emit(AgentEventToolStart(**context.where, call=call))
+    content: str | list[InputBlock]
+    outcome: ToolOutcome = "error"
+    try:
+        tool, arguments = _prepare(context, call)
+    except ValueError as error:
+        content = to_content(str(error))
+    else:
+        try:
+            content, outcome = _run_tool(context, call, tool, arguments, control, emit), "ok"
+        except BaseException as error:
+            content = to_content(error_text(error))
+    if control.aborted:
+        content, outcome = INTERRUPTED, "interrupted"
+    _answer(context, emit, call, content, outcome)
+
+
+def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str, Any]]:
+    """The function that `call` names, and the arguments to call it with.
+
+    Raises:
+        ValueError: in words that let the model correct itself.
+    """
+    tool = context.tools.get(call.name)
+    if tool is None:
+        there_are = f"There are: {', '.join(context.tools)}." if context.tools else "There are none."
+        raise ValueError(f"There is no function {call.name!r}. {there_are}")
+    if call.raw_arguments is not None and tool.parameters.get("properties"):
+        raise ValueError(f"The arguments are not a JSON object: {call.raw_arguments}")
+    return tool, validate_tool_arguments(tool, call.arguments)
+
+
+def _run_tool(
+    context: AgentContext,
+    call: ToolCall,
+    tool: AgentTool,
+    arguments: dict[str, Any],
+    control: RunControl,
+    emit: Emit,
+) -> list[InputBlock]:
+    def emit_output(output: dict[str, Any]) -> None:
+        # An interrupt may land in what a function prints, and must not tear the record.
+        control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
+
+    def body() -> Any:
+        with context.capture(emit_output):
+            return call_tool(tool, arguments)
+
+    in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
+    run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
+    tools_token = _current_tools.set(list(context.tools.values()))
+    try:
+        value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)
+        if inspect.isawaitable(value):
+            value = control.run_coroutine(value, tool.timeout)
+        context.values[call.id] = value
+        return control.interruptible(lambda: to_content(value, max_result_chars=tool.max_result_chars))
+    finally:
+        _current_tools.reset(tools_token)
+        _current_run.reset(run_token)

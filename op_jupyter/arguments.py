@@ -1,0 +1,129 @@
+"""From the arguments of `exec` to what the loop works on: the model, the menu, the messages.
+
+What a nested run inherits is decided here; running is the business of `runtime` and `agent_loop`.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from op_jupyter.context import AgentContext, CurrentRun, _current_run, _current_tools, runs_under_way
+from op_jupyter.errors import RunError
+from op_jupyter.messages import ImageContent, InputBlock, Message, TextContent, UserMessage
+from op_jupyter.providers import Connection, Model, ToolChoice, default_model, resolve
+from op_jupyter.redact import redact
+from op_jupyter.tools.registry import AgentTool, menu, registered
+
+if TYPE_CHECKING:
+    from op_jupyter.runtime import Runtime
+
+Content = str | Sequence[str | InputBlock]
+GetQueued = Callable[[], Sequence[str | UserMessage]]
+
+MAX_DEPTH = 8
+
+
+class ExecArguments(TypedDict, total=False):
+    """The arguments of `exec` that `aexec` takes too; `exec` documents them."""
+
+    system: str | None
+    model: str | Model | None
+    options: dict[str, Any] | None
+    tools: Sequence[Any] | None
+    tool_choice: ToolChoice
+    reset_tool_choice: bool
+    parallel_tool_calls: bool | None
+    max_iterations: int | None
+    history: Sequence[Message] | None
+    get_steering_messages: GetQueued | None
+    get_follow_up_messages: GetQueued | None
+
+
+def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) -> AgentContext:
+    """All that the loop needs, resolved in the thread of the caller."""
+    parent = _current_run.get()
+    depth = parent.context.depth + 1 if parent else 0
+    if depth > MAX_DEPTH:
+        raise RunError(f"Runs are nested more than {MAX_DEPTH} deep: a function calls itself again.", kind="setup")
+    prompt = UserMessage(_blocks(content))
+    tools = {tool.name: tool for tool in _menu(runtime, arguments.get("tools"), parent)}
+    tool_choice = arguments.get("tool_choice", "auto")
+    if isinstance(tool_choice, dict) and tool_choice["name"] not in tools:
+        raise ValueError(f"tool_choice names {tool_choice['name']!r}; there are: {', '.join(tools) or 'none'}")
+    model, connection = _model(runtime, arguments.get("model"), parent)
+    return AgentContext(
+        run_id=uuid.uuid4().hex,
+        parent_call_id=parent.call_id if parent else None,
+        depth=depth,
+        runtime=runtime,
+        model=model,
+        connection=connection,
+        system=arguments.get("system") or runtime.system,
+        messages=list(arguments.get("history") or []),
+        prompts=[prompt],
+        tools=tools,
+        options={**runtime.options, **(arguments.get("options") or {})},
+        tool_choice=tool_choice,
+        reset_tool_choice=arguments.get("reset_tool_choice", True),
+        parallel_tool_calls=arguments.get("parallel_tool_calls"),
+        max_iterations=arguments.get("max_iterations"),
+        get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
+        get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
+        capture=runtime.capture,
+    )
+
+
+def _menu(runtime: Runtime, named: Sequence[Any] | None, parent: CurrentRun | None) -> list[AgentTool]:
+    if named is None and not (parent and runtime is parent.context.runtime):
+        named = runtime.tools
+    if named is not None:
+        return menu(named)
+    inherited = _current_tools.get()
+    if inherited is not None:
+        return inherited
+    # A thread started without the context of its run must not get more than the run was allowed.
+    bare_thread = runs_under_way and threading.current_thread() is not threading.main_thread()
+    return [] if bare_thread else registered()
+
+
+def _model(runtime: Runtime, named: str | Model | None, parent: CurrentRun | None) -> tuple[Model, Connection]:
+    if parent is None:
+        return _resolved(named or runtime.model or default_model()), runtime.connection
+    outer = parent.context
+    if named is None and (runtime is outer.runtime or runtime.model is None):
+        return outer.model, outer.connection
+    model = _resolved(named or runtime.model or default_model())
+    return (outer.model.within(model) if outer.model.within else model), runtime.connection
+
+
+def _resolved(model: str | Model) -> Model:
+    return resolve(model) if isinstance(model, str) else model
+
+
+def _blocks(content: Content) -> list[InputBlock]:
+    items: Sequence[str | InputBlock] = [content] if isinstance(content, str) else content
+    blocks: list[InputBlock] = []
+    for item in items:
+        if isinstance(item, str):
+            blocks.append(TextContent(redact(item)))
+        elif isinstance(item, TextContent | ImageContent):
+            blocks.append(item)
+        else:
+            raise TypeError(f"content takes texts and images, not {type(item).__name__}")
+    if not any(isinstance(block, ImageContent) or block.text.strip() for block in blocks):
+        raise ValueError("There is nothing to ask: the content is empty.")
+    return blocks
+
+
+def _queue(source: Literal["steering", "follow_up"], get_messages: GetQueued | None) -> Callable[[], list[UserMessage]]:
+    """`get_messages`, whose texts become messages of this `source`."""
+    if get_messages is None:
+        return list
+
+    def get() -> list[UserMessage]:
+        return [UserMessage(item, source) if isinstance(item, str) else item for item in get_messages()]
+
+    return get

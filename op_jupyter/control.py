@@ -1,0 +1,316 @@
+"""What reaches into a running loop from outside: messages, stop, interrupts, and the one place where the loop waits.
+
+Threads: `RunControl` may be used from any thread. A run that holds the main thread also owns SIGINT while it lasts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import copy_context
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, Literal, TypeVar
+
+from op_jupyter.messages import UserMessage
+
+T = TypeVar("T")
+
+
+class Aborted(Exception):
+    """The loop was told to stop while it waited. Inside the package only: `exec` raises what a user may catch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+_WAKE = object()
+_END = object()
+
+
+class RunControl:
+    """The reins of one run. Nested runs have their own, below that of the root, and stop together with it."""
+
+    def __init__(self, parent: RunControl | None = None) -> None:
+        self._parent = parent
+        self._root: RunControl = parent._root if parent else self
+        self._lock = threading.Lock()
+        self._steering: list[UserMessage] = []
+        self._follow_ups: list[UserMessage] = []
+        self._closed = False
+        self._aborted: Literal["interrupt", "stop"] | None = None
+        # The root's alone:
+        self._inboxes: set[SimpleQueue[Any]] = set()
+        self._owns_sigint = False
+        self._interruptible = False
+        self._interrupts = 0
+        self._stop_signal_sent = False
+
+    # ------------------------------------------------------------ messages
+
+    def steer(self, message: UserMessage) -> bool:
+        """Queue a message for the next request; `False` when the run is over and takes none."""
+        return self._queue(self._steering, message)
+
+    def follow_up(self, message: UserMessage) -> bool:
+        """Queue a message for when the run would end; `False` when it is over and takes none."""
+        return self._queue(self._follow_ups, message)
+
+    def _queue(self, queue: list[UserMessage], message: UserMessage) -> bool:
+        with self._lock:
+            if not self._closed:
+                queue.append(message)
+            return not self._closed
+
+    def get_steering_messages(self) -> list[UserMessage]:
+        """Take the queued steering messages, in order."""
+        return self._take(self._steering)
+
+    def get_follow_up_messages(self) -> list[UserMessage]:
+        """Take the queued follow-ups, in order."""
+        return self._take(self._follow_ups)
+
+    def _take(self, queue: list[UserMessage]) -> list[UserMessage]:
+        with self._lock:
+            taken = queue[:]
+            queue.clear()
+            return taken
+
+    def close_if_idle(self) -> bool:
+        """Take no more messages, unless one waits: then `False`, and the run has to go on."""
+        with self._lock:
+            self._closed = not self._steering and not self._follow_ups
+            return self._closed
+
+    def close(self) -> list[UserMessage]:
+        """Take no more messages, and return those that nobody took."""
+        with self._lock:
+            self._closed = True
+            left = [*self._steering, *self._follow_ups]
+            self._steering.clear()
+            self._follow_ups.clear()
+            return left
+
+    # ------------------------------------------------------------ abort
+
+    @property
+    def aborted(self) -> Literal["interrupt", "stop"] | None:
+        """What ended this run or one that it is nested in, or `None` while it goes on."""
+        return self._aborted or (self._parent.aborted if self._parent else None)
+
+    def abort(self) -> None:
+        """End the whole tree of runs, at once where that is possible. From any thread."""
+        root = self._root
+        with root._lock:
+            root._aborted = root._aborted or "stop"
+            root._wake()
+            if root._owns_sigint and root._interruptible and not _in_main_thread() and hasattr(signal, "pthread_kill"):
+                root._stop_signal_sent = True
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def abort_subtree(self) -> None:
+        """End this run and those nested in it, but not the ones that it is nested in. From any thread."""
+        self._aborted = self._aborted or "stop"
+        self._root._wake()
+
+    def _wake(self) -> None:
+        for inbox in tuple(self._inboxes):
+            inbox.put(_WAKE)
+
+    @contextlib.contextmanager
+    def owning_interrupts(self) -> Iterator[None]:
+        """Let SIGINT end the run instead of tearing whatever the main thread is at.
+
+        The handler only sets a flag, except in the body of a function (`interruptible`), where it raises; the second
+        interrupt always raises. Off the main thread there is nothing to own.
+        """
+        if not _in_main_thread() or signal.getsignal(signal.SIGINT) is None:
+            yield
+            return
+        previous = signal.signal(signal.SIGINT, self._on_sigint)
+        self._owns_sigint = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._owns_sigint = False
+            # A signal that was sent before the lock was taken must still find our handler.
+            deadline = time.monotonic() + 0.1
+            while self._stop_signal_sent and time.monotonic() < deadline:
+                time.sleep(0.0005)
+            signal.signal(signal.SIGINT, previous)
+
+    def _on_sigint(self, signum: int, frame: FrameType | None) -> None:
+        if self._stop_signal_sent:
+            self._stop_signal_sent = False
+        else:
+            self._interrupts += 1
+            self._aborted = "interrupt"
+        self._wake()
+        if self._interruptible or self._interrupts > 1:
+            raise KeyboardInterrupt
+
+    def interruptible(self, function: Callable[[], T]) -> T:
+        """Call the body of a function: an abort raises `KeyboardInterrupt` in it, where it runs in the main thread."""
+        return self._call(function, raising=True)
+
+    def shielded(self, function: Callable[[], T]) -> T:
+        """Call a nested run from an interruptible body: its own code is not torn, only the bodies that it calls."""
+        return self._call(function, raising=False)
+
+    def _call(self, function: Callable[[], T], raising: bool) -> T:
+        # No context manager: an interrupt in the code of one would leave the flag as it is.
+        root = self._root
+        if not root._owns_sigint or not _in_main_thread():
+            return function()
+        previous = root._interruptible
+        try:
+            root._interruptible = raising
+            if raising and root._aborted:
+                raise KeyboardInterrupt
+            return function()
+        finally:
+            root._interruptible = previous
+
+    # ------------------------------------------------------------ the place to wait
+
+    def receive(self, start: Callable[[], Iterator[T]], abandon: Callable[[], None]) -> Iterator[T]:
+        """The items of the iterator that `start` makes, which a thread of its own reads.
+
+        So whatever blocks in there can be left at once: when the run is aborted, or when the caller stops iterating,
+        `abandon` is called to free the thread.
+
+        Raises:
+            Aborted: as soon as the run is.
+        """
+        with self._inbox() as inbox:
+            abandoned = threading.Event()
+            threading.Thread(
+                target=_read, args=(start, inbox, abandoned), name="op_jupyter stream", daemon=True
+            ).start()
+            read_to_end = False
+            try:
+                while (item := self._wait(inbox)) is not _END:
+                    if isinstance(item, _Failed):
+                        read_to_end = True
+                        raise item.error
+                    yield item
+                read_to_end = True
+            finally:
+                if not read_to_end:
+                    abandoned.set()
+                    abandon()
+
+    def run_coroutine(self, awaitable: Awaitable[T], timeout: float | None = None) -> T:
+        """What `awaitable` comes to, on the background event loop and in a copy of the caller's context.
+
+        Raises:
+            TimeoutError: after `timeout` seconds; the coroutine is cancelled.
+            Aborted: as soon as the run is; the coroutine is cancelled.
+        """
+
+        async def finish() -> T:
+            limit = asyncio.timeout(timeout)
+            try:
+                async with limit:
+                    return await awaitable
+            except TimeoutError:
+                if limit.expired():
+                    raise TimeoutError(f"No result after {timeout:g} s; the function was cancelled.") from None
+                raise
+            except (KeyboardInterrupt, SystemExit) as error:
+                # These two would end the event loop that all coroutine tools share.
+                raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+        with self._inbox() as inbox:
+            future = asyncio.run_coroutine_threadsafe(finish(), background_loop())
+            future.add_done_callback(inbox.put)
+            try:
+                self._wait(inbox)
+            except Aborted:
+                future.cancel()
+                raise
+            return future.result()
+
+    def run_in_thread(self, function: Callable[[], T], timeout: float) -> T:
+        """What `function` returns, from a worker thread with a copy of the caller's context.
+
+        Raises:
+            TimeoutError: after `timeout` seconds; the thread goes on by itself.
+            Aborted: as soon as the run is; the thread goes on by itself.
+        """
+        context = copy_context()
+        with self._inbox() as inbox:
+            expired = TimeoutError(f"No result after {timeout:g} s; the function may still be running.")
+            expiry = threading.Timer(timeout, inbox.put, [_Failed(expired)])
+            expiry.daemon = True
+
+            def work() -> None:
+                try:
+                    inbox.put((context.run(function),))
+                except BaseException as error:
+                    inbox.put(_Failed(error))
+
+            threading.Thread(target=work, name="op_jupyter tool", daemon=True).start()
+            expiry.start()
+            try:
+                outcome = self._wait(inbox)
+            finally:
+                expiry.cancel()
+            if isinstance(outcome, _Failed):
+                raise outcome.error
+            result: T = outcome[0]
+            return result
+
+    @contextlib.contextmanager
+    def _inbox(self) -> Iterator[SimpleQueue[Any]]:
+        inbox: SimpleQueue[Any] = SimpleQueue()
+        self._root._inboxes.add(inbox)
+        try:
+            yield inbox
+        finally:
+            self._root._inboxes.discard(inbox)
+
+    def _wait(self, inbox: SimpleQueue[Any]) -> Any:
+        """The next item. SimpleQueue, because a signal handler may put into it while the main thread gets from it."""
+        while not self.aborted:
+            item = inbox.get()
+            if item is not _WAKE:
+                return item
+        raise Aborted
+
+
+def _read(start: Callable[[], Iterator[Any]], inbox: SimpleQueue[Any], abandoned: threading.Event) -> None:
+    try:
+        for item in start():
+            inbox.put(item)
+            if abandoned.is_set():
+                break
+        inbox.put(_END)
+    except BaseException as error:
+        inbox.put(_Failed(error))
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@functools.cache
+def background_loop() -> asyncio.AbstractEventLoop:
+    """The event loop that coroutine tools run on; it lives as long as the process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="op_jupyter coroutines", daemon=True).start()
+    return loop
+
+
+def on_background_loop() -> bool:
+    """Whether the caller runs on the event loop of the coroutine tools, which must not be blocked."""
+    return threading.current_thread().name == "op_jupyter coroutines"

@@ -1,0 +1,132 @@
+"""`%%agent`: a cell whose text is handed to `Runtime.exec`, with the notebook's functions as tools.
+
+Options become arguments of `exec`, and its failures one line in the cell; running and drawing are done elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from traitlets import Unicode
+
+from op_jupyter.errors import RunError
+from op_jupyter.notebook.bundle import mime_bundle
+from op_jupyter.notebook.host import captured_output, expand_names, tools_named
+from op_jupyter.providers import Model, ToolChoice, default_model, resolve
+from op_jupyter.providers.replay import Recorder
+from op_jupyter.record import Run
+from op_jupyter.runtime import Runtime, set_default_runtime
+from op_jupyter.tools.registry import AgentTool, registered
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@magics_class
+class AgentMagics(Magics):
+    """`%%agent`, with its defaults in `%config AgentMagics`."""
+
+    model = Unicode("", help="The model to ask, as provider:model; empty for what the environment has.").tag(
+        config=True
+    )
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._shell = shell
+        self.runtime = Runtime()
+        self.runtime.capture = lambda emit_output: captured_output(shell, emit_output)
+        set_default_runtime(self.runtime)
+
+    @magic_arguments()
+    @argument("--model", "-m", metavar="PROVIDER:MODEL", help="The model to ask, such as openai:gpt-5-mini or local:")
+    @argument("--tools", "-t", metavar="NAMES", help="Exactly these functions, decorated or not: a,b (none: '')")
+    @argument("--out", "-o", metavar="NAME", default="_agent", help="The name that the answer is bound to")
+    @argument("--max-iterations", type=int, metavar="N", help="How often the model is asked at the most (1 to 50)")
+    @argument("--tool-choice", metavar="CHOICE", default="auto", help="auto, required, none, or a function's name")
+    @argument("--record", metavar="FILE", help="Keep what the model says in a cassette, for replay:FILE")
+    @cell_magic
+    def agent(self, line: str, cell: str) -> None:
+        """Ask a model, which may call the functions of this notebook, and show the run.
+
+        `{name}` in the text is replaced by the value of a variable. The answer is bound to `_agent`, or to --out NAME.
+        """
+        options = parse_argstring(self.agent, line)
+        namespace = self._shell.user_ns
+        tools = self._tools(options.tools)
+        if not options.out.isidentifier():
+            raise UsageError(f"--out takes a name, not {options.out!r}")
+        if options.max_iterations is not None and options.max_iterations < 1:
+            raise UsageError(f"--max-iterations takes a number from 1, not {options.max_iterations}")
+        if not cell.strip():
+            raise UsageError("There is nothing to ask: write the question below %%agent.")
+        question = expand_names(cell, namespace).strip()
+        choice = _tool_choice(options.tool_choice, tools)
+        run_before = self.runtime.last_run
+        try:
+            model, recorder = self._model(options.model, options.record)
+            namespace[options.out] = self.runtime.exec(
+                question, model=model, tools=tools, tool_choice=choice, max_iterations=options.max_iterations
+            )
+            if recorder:
+                recorder.save(options.record)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        except OSError as error:
+            raise UsageError(f"--record cannot write {options.record!r}: {error.strerror}") from None
+        except (RunError, KeyboardInterrupt) as error:
+            raise _in_one_line(error) from None
+        finally:
+            if self.runtime.last_run is not run_before:
+                self._show(self.runtime.last_run)
+
+    def _model(self, named: str | None, record: str | None) -> tuple[Model, Recorder | None]:
+        """The model to ask, and what keeps its replies, where that is wanted."""
+        if record and os.environ.get("OP_JUPYTER_REPLAY", "0") != "0":
+            return resolve(f"replay:{record}"), None
+        model = resolve(named or self.model or default_model())
+        if record is None:
+            return model, None
+        recorder = Recorder()
+        return recorder.wrap(model), recorder
+
+    def _show(self, run: Run | None) -> None:
+        if run is not None:
+            data, metadata = mime_bundle(run)
+            self._shell.display_pub.publish(data=data, metadata=metadata)
+
+    def _tools(self, names: str | None) -> list[AgentTool] | None:
+        if names is None:
+            return None
+        try:
+            return tools_named(_names(names.strip("'\"")), self._shell.user_ns)
+        except LookupError as error:
+            raise UsageError(str(error.args[0])) from None
+
+
+def _tool_choice(text: str, tools: list[AgentTool] | None) -> ToolChoice:
+    match text:
+        case "auto" | "required" | "none":
+            return text
+        case _:
+            offered = [tool.name for tool in (registered() if tools is None else tools)]
+            if text not in offered:
+                there_are = ", ".join(["auto", "required", "none", *offered])
+                raise UsageError(f"--tool-choice takes one of {there_are}, not {text!r}")
+            return {"type": "function", "name": text}
+
+
+def _in_one_line(error: BaseException) -> BaseException:
+    """`error`, shown in the cell as one line: what led to it stands in the run, and a traceback would show our code."""
+    line = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    error._render_traceback_ = lambda: [line]  # type: ignore[attr-defined]  # IPython's own hook for this
+    return error
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register the magics in `shell`."""
+    shell.register_magics(AgentMagics(shell))

@@ -1,0 +1,172 @@
+"""What a provider is: the request it gets, the events it streams, and the table that finds one by its name.
+
+No SDK is imported here, nor any provider until a model of it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from typing_extensions import TypedDict
+
+from op_jupyter.errors import RunError
+from op_jupyter.events import StreamEvent
+from op_jupyter.messages import Message
+
+
+class NamedToolChoice(TypedDict):
+    """A `tool_choice` that makes the model pick the function `name`."""
+
+    type: Literal["function"]
+    name: str
+
+
+ToolChoice = Literal["auto", "required", "none"] | NamedToolChoice
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A function as a model sees it; `parameters` is a JSON Schema of type `object`."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How a provider is reached. Never written anywhere: it may hold a key.
+
+    `client` is the SDK's own client object and takes the place of the key and the address. `timeout` is in seconds
+    of silence.
+    """
+
+    client: Any = None
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    timeout: float = 600
+    max_retries: int = 2
+
+
+class Abandonment:
+    """What frees the thread that reads a reply, should nobody want the rest of it.
+
+    A provider appends functions; when the request is left, another thread calls each of them, once. One that is
+    appended after that is called at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._functions: list[Callable[[], None]] = []
+        self._abandoned = False
+
+    def append(self, function: Callable[[], None]) -> None:
+        """Have `function` called when the request is left."""
+        with self._lock:
+            if not self._abandoned:
+                self._functions.append(function)
+                return
+        function()
+
+    def __call__(self) -> None:
+        """Leave the request."""
+        with self._lock:
+            self._abandoned = True
+            functions = self._functions[:]
+            self._functions.clear()
+        for function in functions:
+            function()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model. `messages` is valid for replay as it is (`history.replayable` has seen to that).
+
+    A provider tells `on_abandon` how it can be made to stop in the middle of a reply.
+    """
+
+    model: str
+    system: str | None
+    messages: list[Message]
+    tools: list[ToolSpec]
+    tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    connection: Connection = field(default_factory=Connection, repr=False, compare=False)
+    on_abandon: Abandonment = field(default_factory=Abandonment, repr=False, compare=False)
+
+
+class StreamFn(Protocol):
+    """A provider: one function from a request to the events of the reply.
+
+    It holds no state between calls. It raises nothing after its first event (a failure is a `StreamEnd` with
+    `stop_reason="error"`), and says `StreamEnd` exactly once, last.
+    """
+
+    def __call__(self, request: Request, /) -> Iterator[StreamEvent]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be asked: the provider's function, and the name by which that provider knows the model.
+
+    `within`, where there is one, is what a nested run's own model becomes under this one: a recording also
+    records it, a replay answers in its place.
+    """
+
+    provider: str
+    name: str
+    stream: StreamFn
+    within: Callable[[Model], Model] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}" if self.name else self.provider
+
+
+PROVIDERS: dict[str, str] = {
+    "openai": "op_jupyter.providers.openai_chat",
+    "local": "op_jupyter.providers.local",
+    "replay": "op_jupyter.providers.replay",
+}
+"""Every provider prefix, and the module that has its `model(name) -> Model`."""
+
+
+def resolve(spec: str) -> Model:
+    """The model that `provider:name` names.
+
+    Raises:
+        RunError: of kind `setup`, when the prefix is unknown, the name is missing, or the extra is not installed.
+    """
+    provider, _, name = spec.partition(":")
+    if provider not in PROVIDERS:
+        known = ", ".join(f"{prefix}:" for prefix in PROVIDERS)
+        raise RunError(f"Unknown model {spec!r}: a model is named provider:model, with one of {known}", kind="setup")
+    module = importlib.import_module(PROVIDERS[provider])
+    model: Model = module.model(name)
+    return model
+
+
+def default_model() -> str:
+    """The model to ask where none is named: `OP_JUPYTER_MODEL`, what a key is there for, then the embedded one.
+
+    Raises:
+        RunError: of kind `setup`, when there is none of these.
+    """
+    if named := os.environ.get("OP_JUPYTER_MODEL"):
+        return named
+    if os.environ.get("OPENAI_API_KEY"):
+        return "openai:"
+    try:
+        resolve("local:")
+    except RunError as error:
+        raise RunError(
+            "There is no model to ask: set OPENAI_API_KEY, or name one in OP_JUPYTER_MODEL as provider:model, or use "
+            f"the embedded one ({error})",
+            kind="setup",
+        ) from None
+    return "local:"

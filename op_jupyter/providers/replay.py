@@ -1,0 +1,208 @@
+"""Record what a provider said, and play it back: `replay:FILE` needs no network and no key.
+
+A cassette is a JSON file of requests and replies, in order; it holds what was said and nothing of how it was reached.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from op_jupyter.errors import ErrorKind, RunError
+from op_jupyter.events import (
+    BlockDelta,
+    BlockEnd,
+    BlockStart,
+    StreamEnd,
+    StreamEvent,
+    StreamRetry,
+    apply_update,
+    message_of,
+    stream_of,
+)
+from op_jupyter.messages import AssistantMessage, Block, Message
+from op_jupyter.providers import Model, Request, ToolChoice, ToolSpec
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a request decides the reply."""
+
+    system: str | None
+    messages: list[Message]
+    tools: list[ToolSpec]
+    tool_choice: ToolChoice
+    parallel_tool_calls: bool | None
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """One request and the reply to it."""
+
+    request: Asked
+    reply: AssistantMessage
+    error_kind: ErrorKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """The content of a cassette file."""
+
+    interactions: list[Interaction] = field(default_factory=list[Interaction])
+    format: int = FORMAT
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[Cassette]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Cassette)
+
+
+# -------------------------------------------------------------------- record
+
+
+class Recorder:
+    """Keeps what every model that it wraps is asked and says; `save` writes it down."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cassette = Cassette()
+
+    def wrap(self, model: Model) -> Model:
+        """`model`, with all that it says being kept, and all that is said in runs nested under it."""
+
+        def stream(request: Request) -> Iterator[StreamEvent]:
+            content: list[Block] = []
+            for event in model.stream(request):
+                match event:
+                    case BlockStart() | BlockDelta() | BlockEnd():
+                        apply_update(content, event)
+                    case StreamEnd():
+                        self._keep(model, request, content, event)
+                    case StreamRetry():
+                        pass
+                yield event
+
+        return Model(model.provider, model.name, stream, within=self.wrap)
+
+    def _keep(self, model: Model, request: Request, content: list[Block], end: StreamEnd) -> None:
+        reply = message_of(content, end, model.provider, model.name)
+        with self._lock:
+            self._cassette.interactions.append(Interaction(_asked(request), reply, end.error_kind))
+
+    def save(self, path: str | Path) -> None:
+        """Write the cassette: whole, or not at all. Folders are made as needed."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(_adapter().dump_python(self._cassette, mode="json"), indent=1, ensure_ascii=False)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(temporary, target)
+
+
+def _asked(request: Request) -> Asked:
+    return Asked(
+        request.system,
+        list(request.messages),
+        request.tools,
+        request.tool_choice,
+        request.parallel_tool_calls,
+        request.options,
+    )
+
+
+# -------------------------------------------------------------------- replay
+
+
+def model(name: str) -> Model:
+    """The model that answers from the cassette file `name`.
+
+    Raises:
+        RunError: of kind `setup`, when there is no such file or it is not a cassette.
+    """
+    interactions = list(_load(name).interactions)
+    lock = threading.Lock()
+
+    def stream(request: Request) -> Iterator[StreamEvent]:
+        asked = _plain(_asked(request))
+        with lock:
+            # By what was asked and not by order: nested runs may go on at the same time.
+            found = next((i for i in interactions if _plain(i.request) == asked), None)
+            if found is None:
+                raise RunError(_mismatch(name, interactions, asked), kind="setup")
+            interactions.remove(found)
+        yield from stream_of(found.reply, found.error_kind)
+
+    replaying = Model("replay", name, stream, within=lambda _: replaying)
+    return replaying
+
+
+def _load(name: str) -> Cassette:
+    how = f"Record it: run the cell with --record {name}"
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except OSError:
+        raise RunError(f"There is no cassette {name!r}. {how}", kind="setup") from None
+    try:
+        return _adapter().validate_json(text)
+    except ValueError:
+        raise RunError(f"{name!r} is not a cassette of op_jupyter. {how}", kind="setup") from None
+
+
+def _plain(asked: Asked) -> Any:
+    """What was asked, as JSON: the form in which two requests are compared."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(asked, bytes_mode="base64")
+
+
+def _mismatch(name: str, left: list[Interaction], asked: Any) -> str:
+    how = f"If the change is meant, record again: run the cell with --record {name}"
+    if not left:
+        return f"The cassette {name!r} holds no reply to one more request. {how}"
+    where, recorded, now = _first_difference(_plain(left[0].request), asked, "request")
+    return f"The cassette {name!r} does not match: {where} was {recorded}, and is now {now}. {how}"
+
+
+def _first_difference(recorded: Any, now: Any, where: str) -> tuple[str, str, str]:
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        for key in [*recorded, *(key for key in now if key not in recorded)]:
+            if recorded.get(key, _ABSENT) != now.get(key, _ABSENT):
+                return _first_difference(recorded.get(key, _ABSENT), now.get(key, _ABSENT), f"{where}.{key}")
+    if isinstance(recorded, list) and isinstance(now, list):
+        for index, (one, other) in enumerate(zip_longest(recorded, now, fillvalue=_ABSENT)):
+            if one != other:
+                return _first_difference(one, other, f"{where}[{index}]")
+    return where, _shown(recorded, now), _shown(now, recorded)
+
+
+_ABSENT = object()
+
+
+def _shown(value: Any, other: Any) -> str:
+    """`value` from shortly before the place where it begins to differ from `other`."""
+    if value is _ABSENT:
+        return "absent"
+    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and isinstance(other, str):
+        same = next((i for i, (one, two) in enumerate(zip(value, other, strict=False)) if one != two), 0)
+        start = max(0, same - 20)
+        text = json.dumps(value[start:], ensure_ascii=False)
+        text = f"…{text}" if start else text
+    return text if len(text) <= 100 else f"{text[:100]}…"

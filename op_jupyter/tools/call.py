@@ -1,0 +1,196 @@
+"""How a tool is called: its arguments are validated, then the function runs.
+
+What comes back is the function's own value; `results` turns it into what the model reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from op_jupyter.tools.coerce import coerce, is_array, is_object, resolve
+from op_jupyter.tools.results import MOST_ITEMS, error_text, listed, marked
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from op_jupyter.tools.registry import AgentTool
+
+_MOST_ERRORS = 10
+_MOST_CHARS = 200
+
+
+def validate_tool_arguments(tool: AgentTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments for `call_tool` that the model's `arguments` stand for.
+
+    Raises:
+        ValueError: when they do not fit; its text names each parameter, what was sent and what was expected.
+    """
+    try:
+        return tool.validate(coerce(arguments, tool.parameters))
+    except ValueError:
+        raise
+    except Exception as error:
+        # A validator that somebody wrote for a type of theirs may raise anything.
+        raise ValueError(f"the arguments cannot be checked: {error_text(error)}") from error
+
+
+def call_tool(tool: AgentTool, arguments: Mapping[str, Any]) -> Any:
+    """Run the function of `tool` with validated arguments.
+
+    An async function gives a coroutine, to be awaited on an event loop. A generator (or another one-time iterator of
+    Python's own) is read, up to 1000 items, and gives a list.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    value = tool.execute(**arguments)
+    if inspect.isasyncgen(value):
+        return _read_async(cast("AsyncIterator[Any]", value))
+    if inspect.isawaitable(value):
+        return _awaited(value)
+    return listed(value)
+
+
+def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, made callable with keyword arguments alone, where `*args` is a list."""
+    signature = inspect.signature(function)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if not kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
+        return function
+
+    @functools.wraps(function)
+    def execute(**arguments: Any) -> Any:
+        bound = inspect.BoundArguments(signature, cast("Any", {}))
+        for parameter in signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                bound.arguments[parameter.name] = arguments
+            elif parameter.name in arguments:
+                bound.arguments[parameter.name] = arguments.pop(parameter.name)
+        bound.apply_defaults()
+        return function(*bound.args, **bound.kwargs)
+
+    return execute
+
+
+def check_types(
+    adapter: TypeAdapter[dict[str, Any]], parameters: dict[str, Any], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """`arguments` as the Python types of a function's signature, by the rules of JSON.
+
+    Raises:
+        ValueError: when they do not fit.
+    """
+    from pydantic import ValidationError
+
+    text = json.dumps(arguments, ensure_ascii=False, default=str)
+    try:
+        return adapter.validate_json(text.encode("utf-8", "replace"), strict=True)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    lines: list[str] = []
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for detail in errors:
+        path, sent = _followed(detail["loc"], arguments)
+        if detail["type"] == "missing":
+            name = str(detail["loc"][-1])
+            lines.append(
+                _missing([*path, name], parameters["properties"].get(name, {}) if not path else {}, parameters)
+            )
+        elif detail["type"] == "extra_forbidden" and len(path) == 1:
+            lines.append(_unknown(str(path[0]), parameters))
+        else:
+            # The members of a union each have their say about one place.
+            wrong.setdefault((_dotted(path), _short(sent)), []).append(detail["msg"])
+    lines += [f"{place}: {' or '.join(reasons)} (sent {sent})" for (place, sent), reasons in wrong.items()]
+    raise ValueError(_joined(lines))
+
+
+def check_schema(parameters: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """`arguments`, when they fit the JSON Schema `parameters`.
+
+    Raises:
+        ValueError: when they do not.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    # A registry of its own keeps references to other places from being fetched.
+    validator = validator_for(parameters, default=Draft202012Validator)(parameters, registry=Registry())
+    lines: list[str] = []
+    for error in validator.iter_errors(arguments):
+        path = list(error.absolute_path)
+        schema, instance = cast("dict[str, Any]", error.schema), cast("Any", error.instance)
+        if error.validator == "required":
+            known = schema.get("properties", {})
+            absent = [name for name in schema["required"] if name not in instance]
+            lines += [_missing([*path, name], known.get(name, {}), parameters) for name in absent]
+        elif error.validator == "additionalProperties" and not path:
+            lines += [_unknown(name, parameters) for name in arguments if name not in parameters["properties"]]
+        else:
+            union = error.validator in ("anyOf", "oneOf")
+            reason = f"does not fit {_short(error.validator_value)}" if union else error.message
+            lines.append(f"{_dotted(path)}: {_cut(reason)} (sent {_short(instance)})")
+    if lines:
+        raise ValueError(_joined(lines))
+    return arguments
+
+
+def _followed(location: Iterable[str | int], arguments: Any) -> tuple[list[str | int], Any]:
+    """The part of a pydantic location that leads into `arguments`, and what is there; the rest names types."""
+    path: list[str | int] = []
+    value = arguments
+    for part in location:
+        if is_object(value) or is_array(value):
+            container: Any = value
+            with contextlib.suppress(LookupError, TypeError):
+                value = container[part]
+                path.append(part)
+    return path, value
+
+
+def _missing(path: Iterable[str | int], schema: dict[str, Any], root: dict[str, Any]) -> str:
+    expected = {keyword: value for keyword, value in resolve(schema, root).items() if keyword != "description"}
+    return f"{_dotted(path)}: missing" + (f"; expected {_short(expected)}" if expected else "")
+
+
+def _unknown(name: str, parameters: dict[str, Any]) -> str:
+    known = ", ".join(parameters["properties"])
+    return f"{name}: no such parameter; {f'the parameters are {known}' if known else 'the function takes none'}"
+
+
+def _dotted(path: Iterable[str | int]) -> str:
+    dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return dotted.removeprefix(".") or "arguments"
+
+
+def _short(value: Any) -> str:
+    return _cut(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
+
+
+def _joined(lines: list[str]) -> str:
+    lines = list(dict.fromkeys(lines))
+    more = len(lines) - _MOST_ERRORS
+    return "\n".join(lines[:_MOST_ERRORS] + ([f"and {more} more"] if more > 0 else []))
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return listed(await value)
+
+
+async def _read_async(value: AsyncIterator[Any]) -> list[Any]:
+    items: list[Any] = []
+    async for item in value:
+        items.append(item)
+        if len(items) > MOST_ITEMS:
+            break
+    return marked(items)

@@ -1,0 +1,170 @@
+"""`@function` and `@agentic_function`: a Python function becomes a tool.
+
+Both only describe and register; the function itself, called from Python, stays what it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast, overload
+
+from op_jupyter.errors import RunError
+from op_jupyter.tools.registry import TOOL_ATTRIBUTE, from_function, register
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _no_runtime() -> Any:
+    raise RunError("There is no Runtime to fill the parameter `runtime` with: import op_jupyter.runtime", kind="setup")
+
+
+runtime_provider: Callable[[], Any] = _no_runtime
+"""Gives the current run's Runtime, or outside of a run the default one. `op_jupyter.runtime` sets it."""
+
+
+@overload
+def function(function: F, /) -> F: ...
+@overload
+def function(
+    *,
+    hidden: Iterable[str] = (),
+    expose: bool = True,
+    timeout: float | None = None,
+    max_result_chars: int | None = None,
+) -> Callable[[F], F]: ...
+def function(
+    function: F | None = None,
+    /,
+    *,
+    hidden: Iterable[str] = (),
+    expose: bool = True,
+    timeout: float | None = None,
+    max_result_chars: int | None = None,
+) -> F | Callable[[F], F]:
+    """Make a function a tool that models may call.
+
+    The model sees its name, the first paragraph of its docstring, and its parameters with their types, defaults and
+    descriptions (Google, NumPy or Sphinx style, or `Annotated[int, "how many"]`).
+
+    Args:
+        function: the function to register, under its own name; an earlier tool of that name is replaced.
+        hidden: names of parameters that the model does not see; each has a default.
+        expose: whether runs that name no tools get this one.
+        timeout: seconds after which the run goes on without the result; the function runs in a worker thread.
+        max_result_chars: the length at which the result is cut for the model, its head and tail kept.
+
+    Raises:
+        TypeError: when a model could not call the function.
+        ValueError: when providers would refuse the name of the function or of a parameter.
+
+    Example:
+        >>> @function
+        ... def add(a: int, b: int = 1) -> int:
+        ...     "Add two numbers."
+        ...     return a + b
+        >>> add(2)
+        3
+    """
+    decorate = _decorator("@function", lambda f: f, hidden, (), expose, timeout, max_result_chars)
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def agentic_function(function: F, /) -> F: ...
+@overload
+def agentic_function(
+    *,
+    hidden: Iterable[str] = (),
+    expose: bool = True,
+    timeout: float | None = None,
+    max_result_chars: int | None = None,
+) -> Callable[[F], F]: ...
+def agentic_function(
+    function: F | None = None,
+    /,
+    *,
+    hidden: Iterable[str] = (),
+    expose: bool = True,
+    timeout: float | None = None,
+    max_result_chars: int | None = None,
+) -> F | Callable[[F], F]:
+    """Make a function whose body calls `runtime.exec` a tool that models may call.
+
+    A parameter named `runtime` is not shown to the model. When it is not passed, it is filled with the current run's
+    Runtime, or outside of a run with the default one. All else is as with `@function`.
+
+    Raises:
+        TypeError: when a model could not call the function.
+        ValueError: when providers would refuse the name of the function or of a parameter.
+
+    Example:
+        >>> @agentic_function
+        ... def summarize(text: str, runtime: Runtime) -> str:
+        ...     "Summarize a text."
+        ...     return runtime.exec(f"Summarize: {text}", tools=[])
+    """
+    decorate = _decorator("@agentic_function", _with_runtime, hidden, ("runtime",), expose, timeout, max_result_chars)
+    return decorate if function is None else decorate(function)
+
+
+def _decorator(
+    name: str,
+    wrap: Callable[[Any], Any],
+    hidden: Iterable[str],
+    filled: Iterable[str],
+    expose: bool,
+    timeout: float | None,
+    max_result_chars: int | None,
+) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        if not callable(function) or inspect.isclass(function):
+            raise TypeError(f"{name} goes on a function, not on {function!r}")
+        decorated = wrap(function)
+        tool = from_function(
+            decorated,
+            hidden=hidden,
+            filled=filled,
+            expose=expose,
+            timeout=timeout,
+            max_result_chars=max_result_chars,
+        )
+        try:
+            setattr(decorated, TOOL_ATTRIBUTE, tool)
+        except AttributeError:
+            raise TypeError(f"{name} cannot mark {function!r}: pass it in tools=[...] as it is") from None
+        register(tool)
+        return cast("F", decorated)
+
+    return decorate
+
+
+def _with_runtime(function: Any) -> Any:
+    """`function`, with the parameter `runtime` filled in when it is not passed."""
+    parameters = inspect.signature(function).parameters
+    if "runtime" not in parameters:
+        return function
+    runtime = parameters["runtime"]
+    variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
+    if runtime.kind is runtime.POSITIONAL_ONLY or (variadic and runtime.kind is not runtime.KEYWORD_ONLY):
+        raise TypeError(
+            f"{getattr(function, '__name__', function)}: write the parameter runtime after a *, to be filled by name"
+        )
+    position = math.inf if runtime.kind is runtime.KEYWORD_ONLY else list(parameters).index("runtime")
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "runtime" not in kwargs and len(args) <= position:
+            kwargs["runtime"] = runtime_provider()
+        return function(*args, **kwargs)
+
+    if not inspect.iscoroutinefunction(function):
+        return call
+
+    @functools.wraps(function)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        return await call(*args, **kwargs)
+
+    return call_async

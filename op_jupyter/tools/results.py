@@ -1,0 +1,273 @@
+"""What a tool returned → what the model reads: text, tables, JSON, images.
+
+Nothing is imported to find out what a value is, and no value, however large or odd, makes the result fail.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, TypeGuard, cast
+
+from op_jupyter.messages import ImageContent, InputBlock, TextContent
+from op_jupyter.redact import redact
+
+MOST_ITEMS = 1000
+"""So many items are taken from a generator."""
+
+_NO_OUTPUT = "(no output)"
+_CHARS_PER_TOKEN = 4
+_SHARE_OF_CONTEXT = 0.3
+_MOST_BLOCKS = 20
+_MOST_ROWS = 30
+_MOST_COLUMNS = 20
+_MOST_CELL_CHARS = 80
+_MOST_NUMBERS = 200
+_MOST_PIXELS = 1500
+
+
+def to_content(value: Any, *, max_result_chars: int | None = None, context_tokens: int = 128_000) -> list[InputBlock]:
+    """`value` as blocks for the model, without keys.
+
+    Text stays as it is, data become JSON, a table or an array is shown in part with its shape, a figure or an image
+    becomes a PNG, nothing becomes `(no output)`. A list that holds images gives the blocks of each of its items.
+
+    Args:
+        value: whatever a tool returned.
+        max_result_chars: the length at which text is cut, its head and tail kept.
+        context_tokens: the model's context, of which a result never takes more than 0.3.
+    """
+    most = int(_SHARE_OF_CONTEXT * _CHARS_PER_TOKEN * context_tokens)
+    limit = most if max_result_chars is None else min(max_result_chars, most)
+    try:
+        blocks = _blocks(value)
+    except Exception as error:
+        blocks = [TextContent(f"(a {type(value).__name__} that cannot be shown: {error_text(error)})")]
+    limit = max(limit // max(len(blocks), 1), 1)
+    return [TextContent(_clean(block.text, limit)) if isinstance(block, TextContent) else block for block in blocks]
+
+
+def to_text(value: Any) -> str:
+    """`value` as it would stand in a text: in full, except for tables and arrays."""
+    return repr(value) if value is None else _text(value)
+
+
+def error_text(error: BaseException) -> str:
+    """`TypeName: message`, or the type alone when there is no message; with keys, which `to_content` takes out."""
+    name = type(error).__name__
+    try:
+        message = str(error).strip()
+    except Exception:
+        message = ""
+    return f"{name}: {message}" if message else name
+
+
+def clip(text: str, limit: int) -> str:
+    """`text` cut to `limit` characters: its head and tail, and between them how much was left out."""
+    if len(text) <= limit:
+        return text
+    tail = limit // 2
+    note = f"\n[… {len(text) - limit:,} of {len(text):,} characters left out …]\n"
+    return text[: limit - tail] + note + text[len(text) - tail :]
+
+
+def listed(value: Any) -> Any:
+    """The items of a generator, or of another one-time iterator of Python's own, as a list; anything else as it is."""
+    return marked(list(itertools.islice(value, MOST_ITEMS + 1))) if _is_iterator(value) else value
+
+
+def marked(items: list[Any]) -> list[Any]:
+    """`items`, with a note in place of what is beyond `MOST_ITEMS`."""
+    return items if len(items) <= MOST_ITEMS else [*items[:MOST_ITEMS], f"(the rest, after {MOST_ITEMS} items, unread)"]
+
+
+def _is_iterator(value: Any) -> TypeGuard[Iterator[Any]]:
+    return isinstance(value, Iterator) and type(cast("object", value)).__module__ in ("builtins", "itertools")
+
+
+def _clean(text: str, limit: int) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Two halves of an emoji become the emoji; a half that stands alone cannot be sent.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    # Keys are taken out before the cut, since half a key would not be recognized.
+    return clip(redact(text), limit) if text.strip() else _NO_OUTPUT
+
+
+def _blocks(value: Any) -> list[InputBlock]:
+    value = _drawn(value)
+    if isinstance(value, TextContent):
+        return [value]
+    if isinstance(value, list | tuple) and 0 < len(cast("list[Any]", value)) <= _MOST_BLOCKS:
+        # A figure and its axes are one picture.
+        items = {id(item): item for item in map(_drawn, cast("list[Any]", value))}.values()
+        if any(isinstance(item, TextContent) or _may_be_image(item) for item in items):
+            return [block for item in items for block in _blocks(item)]
+    image = _image(value) if _may_be_image(value) else None
+    return [TextContent(_text(value)) if image is None else image]
+
+
+# ---------------------------------------------------------------- images
+
+
+def _is(value: Any, module: str, *names: str) -> bool:
+    """Whether `value` is of a class of `module`, which nobody has to import for that."""
+    classes = (getattr(sys.modules.get(module), name, None) for name in names)
+    return any(isinstance(cls, type) and isinstance(value, cls) for cls in classes)
+
+
+def _drawn(value: Any) -> Any:
+    """The figure that axes, or an array of axes, are part of; anything else as it is."""
+    if _is(value, "numpy", "ndarray") and value.dtype == object and 0 < value.size <= _MOST_BLOCKS**2:
+        first = value.flat[0]
+        return _drawn(first) if _is(first, "matplotlib.axes", "Axes") else value
+    return value.figure.figure if _is(value, "matplotlib.axes", "Axes") else value
+
+
+def _may_be_image(value: Any) -> bool:
+    return (
+        isinstance(value, ImageContent)
+        or _is(value, "matplotlib.figure", "Figure")
+        or _displays(value, "_repr_png_")
+        or _displays(value, "_repr_jpeg_")
+    )
+
+
+def _image(value: Any) -> ImageContent | None:
+    if isinstance(value, ImageContent):
+        return value
+    if _is(value, "matplotlib.figure", "Figure"):
+        file = io.BytesIO()
+        dpi = min(value.dpi, _MOST_PIXELS / max(value.get_size_inches()))
+        value.savefig(file, format="png", dpi=dpi, bbox_inches="tight")
+        return ImageContent(file.getvalue(), "image/png")
+    if _is(value, "PIL.Image", "Image"):
+        file = io.BytesIO()
+        picture = value.copy() if value.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else value.convert("RGB")
+        picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+        picture.save(file, "PNG")
+        return ImageContent(file.getvalue(), "image/png")
+    for mime_type in ("image/png", "image/jpeg"):
+        data = _display(value, f"_repr_{mime_type.removeprefix('image/')}_")
+        if data:
+            return ImageContent(base64.b64decode(data) if isinstance(data, str) else data, mime_type)
+    return None
+
+
+def _displays(value: object, method: str) -> bool:
+    # Asked of the class: some objects claim to have any attribute.
+    return hasattr(type(value), method)
+
+
+def _display(value: Any, method: str) -> Any:
+    """What IPython would display of `value` by this method, if it has it."""
+    if not _displays(value, method):
+        return None
+    data = getattr(value, method)()
+    return cast("tuple[Any, Any]", data)[0] if isinstance(data, tuple) else data
+
+
+# ---------------------------------------------------------------- text
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return str.__str__(value)
+    markdown = _display(value, "_repr_markdown_")
+    if isinstance(markdown, str):
+        return markdown
+    if _is(value, "IPython.core.display", "DisplayObject") and value.data is not None:
+        return _text(value.data)
+    is_json = isinstance(value, dict | list | tuple | bool | int | float)
+    plain: Any = cast("object", value) if is_json else _plain(value)
+    return plain if isinstance(plain, str) else _json(plain)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError):
+        # Keys that are not text, or a list that holds itself.
+        plain = _jsonable(value)
+        return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """`value` in the types of JSON, or shown as text."""
+    known = _known(value)
+    return _jsonable(value) if known is None else known
+
+
+def _jsonable(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    def other(value: Any) -> Any:
+        known = _known(value)
+        return _repr(value) if known is None else known
+
+    try:
+        return to_jsonable_python(value, fallback=other)
+    except Exception:
+        return _repr(value)
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr raises {error_text(error)}>"
+
+
+def _known(value: Any) -> Any:
+    """A value that pydantic does not know, or would take too much of: `None` when it is no such value."""
+    if isinstance(value, Iterator):
+        items = listed(cast("object", value))
+        return _repr(items) if items is value else items
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(cast("bytes", value))
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return f"({len(data):,} bytes, which begin with {data[:40]!r})"
+    if _is(value, "numpy", "generic"):
+        return value.item()
+    if _is(value, "numpy", "ndarray"):
+        return _array(value)
+    if _is(value, "pandas", "DataFrame", "Series"):
+        return _pandas(value)
+    if _is(value, "polars", "DataFrame", "Series"):
+        return _polars(value)
+    return None
+
+
+def _array(array: Any) -> str:
+    numbers = sys.modules["numpy"].array2string(array, threshold=_MOST_NUMBERS, edgeitems=5, separator=", ")
+    return f"array, shape {array.shape}, {array.dtype}\n{numbers}"
+
+
+def _pandas(data: Any) -> str:
+    if data.ndim == 1:
+        head = f"Series{f' {data.name!r}' if data.name else ''}, {len(data):,} rows, {data.dtype}"
+        data = data.to_frame()
+    else:
+        head = f"DataFrame, {len(data):,} rows, {len(data.columns):,} columns"
+    table = data.to_string(max_rows=_MOST_ROWS, max_cols=_MOST_COLUMNS, max_colwidth=_MOST_CELL_CHARS)
+    return f"{head}\n{table}"
+
+
+def _polars(data: Any) -> str:
+    with sys.modules["polars"].Config(
+        tbl_rows=_MOST_ROWS,
+        tbl_cols=_MOST_COLUMNS,
+        tbl_width_chars=-1,
+        fmt_str_lengths=_MOST_CELL_CHARS,
+        tbl_formatting="ASCII_MARKDOWN",
+    ):
+        return str(data)

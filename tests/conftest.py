@@ -1,0 +1,11 @@
+"""What all tests share: an environment without keys, and helpers to ask what a run came to."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_keys_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OP_JUPYTER_MODEL", "OP_JUPYTER_EVENTS", "OP_JUPYTER_REPLAY"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,168 @@
+"""What a person types into an agent cell, and what comes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import CapturedIO, capture_output
+
+from op_jupyter.testing import call
+from tests.notebook.conftest import MakeCassette
+
+SETUP = """
+from op_jupyter import function
+
+@function
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    print("adding")
+    return a + b
+
+def sub(a: int, b: int) -> int:
+    return a - b
+"""
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def run(shell: InteractiveShell, cell: str) -> CapturedIO:
+    with capture_output() as captured:
+        shell.run_cell(cell)
+    return captured
+
+
+def ask(shell: InteractiveShell, line: str, text: str) -> CapturedIO:
+    return run(shell, f"%%agent {line}\n{text}\n")
+
+
+@pytest.fixture
+def ready(shell: InteractiveShell) -> InteractiveShell:
+    shell.run_cell(SETUP)
+    return shell
+
+
+def test_the_answer_is_bound_and_the_run_is_shown_once_in_every_form(
+    ready: InteractiveShell, cassette: MakeCassette
+) -> None:
+    file = cassette("1 + 2?", [[call("add", a=1, b=2)], "It is 3."], tools=[add])
+    shown = ask(ready, f"--model replay:{file} --tools add", "1 + 2?")
+    assert ready.user_ns["_agent"] == "It is 3."
+    (output,) = shown.outputs
+    assert set(output.data) == {"application/vnd.op-jupyter.run+json", "text/html", "text/plain"}
+    assert "It is 3." in output.data["text/plain"] and "add(a=1, b=2)" in output.data["text/plain"]
+    # what the function prints is in its card and nowhere else
+    assert not shown.stdout and "adding" in output.data["text/html"]
+
+
+def test_the_answer_can_be_given_a_name_and_used_in_a_later_cell(
+    ready: InteractiveShell, cassette: MakeCassette
+) -> None:
+    file = cassette("Say 7", ["7"])
+    ask(ready, f"--model replay:{file} --tools '' --out seven", "Say 7")
+    ready.run_cell("product = int(seven) * 6")
+    assert ready.user_ns["product"] == 42
+
+
+def test_tools_named_are_exactly_those_decorated_or_not(ready: InteractiveShell, cassette: MakeCassette) -> None:
+    def sub(a: int, b: int) -> int:
+        return a - b
+
+    file = cassette("3 - 1?", [[call("sub", a=3, b=1)], "2"], tools=[sub])
+    ask(ready, f"--model replay:{file} --tools sub", "3 - 1?")
+    assert ready.user_ns["_agent"] == "2"
+
+
+def test_names_in_braces_are_replaced_when_they_are_defined_and_nothing_else_is(
+    ready: InteractiveShell, cassette: MakeCassette
+) -> None:
+    ready.user_ns.update(city="Oslo {year}", year=2013, table=[{"a": 1}])
+    expanded = 'In Oslo {year}, 2013: {unknown} {"a": 1} {x:>3} {year.real} {Out[3]} {city} [{"a": 1}]'
+    file = cassette(expanded, ["ok"])
+    ask(
+        ready,
+        f"--model replay:{file} --tools ''",
+        'In {city}, {year}: {unknown} {"a": 1} {x:>3} {year.real} {Out[3]} {{city}} {table}',
+    )
+    assert ready.user_ns["_agent"] == "ok"
+
+
+def test_max_iterations_and_tool_choice_reach_the_run(ready: InteractiveShell, cassette: MakeCassette) -> None:
+    named: Any = {"type": "function", "name": "add"}
+    file = cassette("go", [["so far", call("add", a=1, b=2)]], tools=[add], max_iterations=1, tool_choice=named)
+    shown = ask(ready, f"--model replay:{file} --tools add --max-iterations 1 --tool-choice add", "go")
+    assert ready.user_ns["_agent"] == "so far"
+    assert "Stopped after 1 round," in shown.outputs[0].data["text/plain"]
+
+
+def test_a_recorded_cell_replays_without_its_model(
+    ready: InteractiveShell, cassette: MakeCassette, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = cassette("1 + 2?", [[call("add", a=1, b=2)], "It is 3."], tools=[add])
+    first = ask(ready, f"--model replay:{file} --tools add --record deep/down/new.json", "1 + 2?")
+    Path(file).unlink()
+    monkeypatch.setenv("OP_JUPYTER_REPLAY", "1")
+    second = ask(ready, "--model openai:gpt --tools add --record deep/down/new.json", "1 + 2?")
+    assert first.outputs[0].data == second.outputs[0].data
+
+
+def test_a_failed_run_leaves_the_cassette_as_it_was(ready: InteractiveShell, cassette: MakeCassette) -> None:
+    file = cassette("1 + 2?", ["3"])
+    before = Path(file).read_text()
+    ask(ready, f"--model replay:{file} --tools '' --record {file}", "something else")
+    assert Path(file).read_text() == before and list(Path().glob(".c.json*")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "said"),
+    [
+        ("--frobnicate", "hi", "UsageError: unrecognized arguments: --frobnicate"),
+        ("--max-iterations many", "hi", "invalid int value: 'many'"),
+        ("--max-iterations 0", "hi", "UsageError: --max-iterations takes a number from 1, not 0"),
+        ("--tools add,nope", "hi", "UsageError: There is no function 'nope' in this notebook. There are:"),
+        ("--tool-choice nope", "hi", "UsageError: --tool-choice takes one of auto, required, none,"),
+        ("--out 3x", "hi", "UsageError: --out takes a name, not '3x'"),
+        ("", "   ", "UsageError: There is nothing to ask"),
+        ("--model gpt-5", "hi", "RunError: Unknown model 'gpt-5': a model is named provider:model"),
+        ("--model openai:gpt-5", "hi", "set OPENAI_API_KEY"),
+        ("--model replay:none.json", "hi", "RunError: There is no cassette 'none.json'. Record it"),
+        ("--model replay:text.txt", "hi", "RunError: 'text.txt' is not a cassette of op_jupyter."),
+        ("--model local:none.gguf", "hi", "none.gguf"),
+        ("--model local:text.txt", "hi", "text.txt"),
+        ("--tools '' --model replay:c.json", "2 + 2?", 'content[0].text was "1 + 2?", and is now "2 + 2?"'),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_changes_nothing(
+    ready: InteractiveShell, cassette: MakeCassette, line: str, text: str, said: str
+) -> None:
+    cassette("1 + 2?", ["3"])
+    Path("text.txt").write_text("hello")
+    files = sorted(Path().rglob("*.json"))
+    shown = ask(ready, line, text)
+    lines = [*shown.stdout.splitlines(), *shown.stderr.splitlines()]
+    assert len(lines) == 1 and said in lines[0], lines
+    assert "_agent" not in ready.user_ns and sorted(Path().rglob("*.json")) == files
+
+
+def test_a_key_in_the_environment_is_in_nothing_that_is_written(
+    ready: InteractiveShell, cassette: MakeCassette, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key = "a-very-secret-key"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OP_JUPYTER_EVENTS", str(tmp_path / "events.jsonl"))
+
+    def peek() -> str:
+        return f"the key is {key}"
+
+    file = cassette("the key?", [[call("peek")], "hidden"], tools=[peek])
+    ready.user_ns["peek"] = peek
+    shown = ask(ready, f"--model replay:{file} --tools peek --record again.json", "the key?")
+    assert ready.user_ns["_agent"] == "hidden"
+    written = [Path(name).read_text() for name in ("events.jsonl", "again.json", file)]
+    assert all(key not in text for text in [*written, str(shown.outputs[0].data), shown.stdout])
+    assert "[redacted]" in written[0]

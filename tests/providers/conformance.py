@@ -1,0 +1,307 @@
+"""What every provider has to do, whatever its wire format. An adapter says how a provider's server would answer.
+
+A provider's own test file makes a class of `Conformance` with its adapter, and adds what is special to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart
+from op_jupyter.messages import Message, TextContent, Usage, UserMessage
+from op_jupyter.providers import Request
+from tests.providers.adapter import ADD, KEY, NOW, Adapter, Call, Reader, Reply, wait_for
+from tests.providers.wire_server import Answer, Ending, WireServer
+
+
+class Conformance:
+    """The tests. A subclass whose name begins with `Test` sets `adapter`."""
+
+    adapter: Adapter
+
+    @pytest.fixture
+    def server(self) -> Iterator[WireServer]:
+        threads_before = threading.active_count()
+        with WireServer().running() as server:
+            yield server
+        assert wait_for(lambda: threading.active_count() <= threads_before, 1), "a thread was left behind"
+
+    def request(self, server: WireServer, *messages: Message, system: str | None = None, **settings: Any) -> Request:
+        """A request; `settings` are those of the connection."""
+        return Request(
+            model=self.adapter.model().name,
+            system=system,
+            messages=list(messages) or [UserMessage("What is 1 + 2?")],
+            tools=[ADD, NOW],
+            connection=replace(self.adapter.connection(server.url), **settings),
+        )
+
+    def ask(self, server: WireServer, *messages: Message, system: str | None = None, **settings: Any) -> Reply:
+        return Reply(list(self.adapter.model().stream(self.request(server, *messages, system=system, **settings))))
+
+    # ------------------------------------------------------------ what is streamed
+
+    def test_text_arrives_piece_by_piece(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("It ", "is ", "3. 😀")]
+        reply = self.ask(server)
+        assert [event.text for event in reply.events if isinstance(event, BlockDelta)] == ["It ", "is ", "3. 😀"]
+        assert reply.content == [TextContent("It is 3. 😀")]
+        assert reply.end.stop_reason == "stop"
+
+    def test_the_first_piece_is_there_before_the_reply_is_complete(self, server: WireServer) -> None:
+        server.script = [self.adapter.streamed(self.adapter.beginning("First"), then="silent")]
+        reader = Reader(self.adapter.model(), self.request(server))
+        assert wait_for(lambda: Reply(reader.events).text == "First")
+        reader.abandon()
+        assert reader.is_gone_within(1)
+
+    def test_every_start_has_its_end_and_positions_count_up(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("Let me ", "see", Call("c1", "add", ["{}"]), Call("c2", "now"))]
+        reply = self.ask(server)
+        starts = [event.index for event in reply.events if isinstance(event, BlockStart)]
+        ends = [event.index for event in reply.events if isinstance(event, BlockEnd)]
+        assert starts == [0, 1, 2]
+        assert sorted(ends) == starts
+
+    def test_a_call_arrives_with_its_arguments(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer(Call("c1", "add", ['{"a"', ": 1,", ' "b": 2}']))]
+        reply = self.ask(server)
+        assert [(call.name, call.arguments, call.raw_arguments) for call in reply.calls] == [
+            ("add", {"a": 1, "b": 2}, None)
+        ]
+        assert reply.end.stop_reason == "tool_use"
+
+    def test_parallel_calls_keep_their_order(self, server: WireServer) -> None:
+        calls = [Call(f"c{n}", "add", [f'{{"a": {n}, ', f'"b": {n}}}']) for n in range(3)]
+        server.script = [self.adapter.answer("Three at once.", *calls)]
+        reply = self.ask(server)
+        assert reply.text == "Three at once."
+        assert [call.arguments["a"] for call in reply.calls] == [0, 1, 2]
+
+    @pytest.mark.parametrize("pieces", [[], ["{}"]], ids=["nothing", "an empty object"])
+    def test_a_call_without_arguments_has_none(self, server: WireServer, pieces: list[str]) -> None:
+        server.script = [self.adapter.answer(Call("c1", "now", pieces))]
+        assert [(call.arguments, call.raw_arguments) for call in self.ask(server).calls] == [({}, None)]
+
+    def test_tokens_are_counted_once(self, server: WireServer) -> None:
+        usage = Usage(input=20, output=30, cache_read=80)
+        server.script = [self.adapter.answer("Hello", usage=usage)]
+        end = self.ask(server).end
+        assert (end.usage.input, end.usage.output, end.usage.cache_read) == (20, 30, 80)
+
+    def test_the_closing_event_says_who_answered(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("Hello")]
+        end, model = self.ask(server).end, self.adapter.model()
+        assert (end.provider, end.model) == (model.provider, model.name)
+
+    # ------------------------------------------------------------ what is sent
+
+    def test_the_system_prompt_and_the_prompt_are_sent_every_time(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("Hello"), self.adapter.answer("Hello")]
+        for _ in range(2):
+            self.ask(server, UserMessage("The prompt."), system="The system prompt.")
+        for asked in server.asked:
+            assert "The system prompt." in str(asked.body)
+            assert "The prompt." in str(asked.body)
+
+    def test_half_a_character_in_a_message_does_not_keep_it_from_being_sent(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("Hello")]
+        assert self.ask(server, UserMessage("half \ud83d, whole 😀")).end.stop_reason == "stop"
+        assert "half \ufffd, whole 😀" in str(server.asked[0].body)
+
+    # ------------------------------------------------------------ errors
+
+    @pytest.mark.parametrize(
+        ("status", "kind"),
+        [
+            (400, "provider"),
+            (401, "auth"),
+            (403, "auth"),
+            (404, "not_found"),
+            (429, "rate_limit"),
+            (500, "provider"),
+            (503, "provider"),
+        ],
+    )
+    def test_an_error_response_has_its_kind_and_one_line(self, server: WireServer, status: int, kind: str) -> None:
+        server.script = [self.adapter.failed(status, "Something\nis wrong")]
+        reply = self.ask(server, max_retries=0)
+        assert (reply.end.stop_reason, reply.end.error_kind) == ("error", kind)
+        assert reply.end.error_message
+        assert "\n" not in reply.end.error_message
+        assert str(status) in reply.end.error_message
+        assert reply.content == []
+
+    def test_an_error_in_the_middle_of_the_stream_keeps_what_was_said(self, server: WireServer) -> None:
+        pieces = [*self.adapter.beginning("Half a sen"), self.adapter.error_event("Out of order")]
+        server.script = [self.adapter.streamed(pieces)]
+        reply = self.ask(server)
+        assert reply.end.stop_reason == "error"
+        assert "Out of order" in (reply.end.error_message or "")
+        assert reply.text == "Half a sen"
+        assert reply.retries == []
+
+    @pytest.mark.parametrize("then", ["cut", "whole"])
+    def test_a_stream_without_its_closing_event_is_an_error(self, server: WireServer, then: Ending) -> None:
+        server.script = [self.adapter.streamed(self.adapter.beginning("Half a sen"), then=then)]
+        reply = self.ask(server)
+        assert (reply.end.stop_reason, reply.end.error_kind) == ("error", "connection")
+        assert reply.text == "Half a sen"
+        assert reply.retries == [], "a retry would repeat what was shown"
+
+    def test_a_character_split_over_two_reads_arrives_whole(self, server: WireServer) -> None:
+        wire = b"".join(self.adapter.reply(["😀 done"], Usage()))
+        middle = wire.find("😀".encode()) + 2
+        middle = middle if middle > 1 else len(wire) // 2  # some formats escape it
+        server.script = [self.adapter.streamed([wire[:middle], wire[middle:]])]
+        assert self.ask(server).text == "😀 done"
+
+    def test_nobody_listens_at_the_address(self) -> None:
+        with WireServer().running() as server:
+            request = self.request(server, max_retries=0)
+        end = Reply(list(self.adapter.model().stream(request))).end
+        assert end.error_kind == "connection"
+        assert server.url.removeprefix("http://") in (end.error_message or "")
+
+    def test_silence_is_a_timeout(self, server: WireServer) -> None:
+        server.script = [Answer(then="silent")]
+        end = self.ask(server, timeout=0.1).end
+        assert end.error_kind == "timeout"
+        assert "0.1 s" in (end.error_message or "")
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 429])
+    def test_the_key_is_in_no_error(self, server: WireServer, status: int) -> None:
+        server.script = [self.adapter.failed(status, f"Incorrect API key provided: {KEY}")]
+        reply = self.ask(server, max_retries=0)
+        assert reply.end.error_message
+        assert KEY not in repr(reply.events)
+        assert KEY[:12] not in repr(reply.events)
+
+    # ------------------------------------------------------------ retries
+
+    @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
+    def test_what_may_pass_is_sent_again_and_said(self, server: WireServer, status: int) -> None:
+        server.script = [
+            self.adapter.failed(status, "Not just now", retry_after="0.01"),
+            self.adapter.answer("It is 3."),
+        ]
+        reply = self.ask(server)
+        assert reply.text == "It is 3."
+        assert [retry.attempt for retry in reply.retries] == [1]
+        assert str(status) in reply.retries[0].reason
+        assert reply.events[0] == reply.retries[0]
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 404])
+    def test_what_will_not_pass_is_not_sent_again(self, server: WireServer, status: int) -> None:
+        server.script = [self.adapter.failed(status, "Never"), self.adapter.answer("It is 3.")]
+        assert self.ask(server).end.stop_reason == "error"
+        assert len(server.asked) == 1
+
+    def test_a_lost_connection_is_tried_again_before_any_output(self, server: WireServer) -> None:
+        server.script = [self.adapter.streamed([], then="cut"), self.adapter.answer("It is 3.")]
+        reply = self.ask(server)
+        assert (reply.text, len(reply.retries)) == ("It is 3.", 1)
+
+    def test_there_are_no_more_retries_than_allowed(self, server: WireServer) -> None:
+        server.script = [self.adapter.failed(503, "Not just now", retry_after="0.01") for _ in range(9)]
+        reply = self.ask(server, max_retries=3)
+        assert [retry.attempt for retry in reply.retries] == [1, 2, 3]
+        assert len(server.asked) == 4
+        assert reply.end.error_kind == "provider"
+
+    def test_a_wait_that_is_too_long_is_not_waited(self, server: WireServer) -> None:
+        server.script = [self.adapter.failed(429, "Too many", retry_after="198300")]
+        reply = self.ask(server)
+        assert reply.retries == []
+        assert reply.end.error_kind == "rate_limit"
+        assert "198,300 s" in (reply.end.error_message or "")
+
+    @pytest.mark.parametrize("nonsense", ["-1", "nan", "inf", "soon"])
+    def test_a_wait_that_makes_no_sense_is_a_short_one(self, server: WireServer, nonsense: str) -> None:
+        server.script = [self.adapter.failed(429, "Too many", retry_after=nonsense), self.adapter.answer("It is 3.")]
+        reply = self.ask(server)
+        assert reply.text == "It is 3."
+        assert 0 < reply.retries[0].delay <= 0.5
+
+    # ------------------------------------------------------------ leaving
+
+    def test_a_request_can_be_left_before_the_headers_have_come(self, server: WireServer) -> None:
+        server.script = [Answer(then="silent")]
+        reader = Reader(self.adapter.model(), self.request(server))
+        server.wait_until_asked()
+        reader.abandon()
+        assert reader.is_gone_within(1)
+        assert reader.events == []
+
+    def test_a_request_can_be_left_on_a_connection_that_was_used_before(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("It is 3."), Answer(then="silent")]
+        assert self.ask(server).text == "It is 3."
+        server.wait_until_asked()
+        reader = Reader(self.adapter.model(), self.request(server))
+        server.wait_until_asked()
+        assert len(server.connections) == 1
+        reader.abandon()
+        assert reader.is_gone_within(1)
+
+    def test_a_request_can_be_left_while_the_stream_is_silent(self, server: WireServer) -> None:
+        server.script = [self.adapter.streamed(self.adapter.beginning("Wait"), then="silent")]
+        reader = Reader(self.adapter.model(), self.request(server))
+        assert reader.something_came.wait(5)
+        reader.abandon()
+        assert reader.is_gone_within(1)
+
+    def test_a_request_can_be_left_while_it_waits_to_be_sent_again(self, server: WireServer) -> None:
+        server.script = [self.adapter.failed(503, "Not just now", retry_after="29")]
+        reader = Reader(self.adapter.model(), self.request(server))
+        assert reader.something_came.wait(5)
+        reader.abandon()
+        assert reader.is_gone_within(1)
+        assert len(server.asked) == 1
+
+    def test_leaving_one_request_disturbs_no_other(self, server: WireServer) -> None:
+        gate = threading.Event()
+        pieces = self.adapter.reply(["Both", " are here"], Usage())
+        said = len(self.adapter.beginning("Both"))
+        readers: list[Reader] = []
+        held_back: list[list[bytes | threading.Event]] = [
+            [*pieces[:said], gate, *pieces[said:]],
+            [gate, *pieces],
+            [gate],
+        ]
+        for held in held_back:
+            server.script = [self.adapter.streamed(held)]
+            readers.append(Reader(self.adapter.model(), self.request(server)))
+            server.wait_until_asked()
+        *others, left = readers
+        left.abandon()
+        assert left.is_gone_within(1)
+        gate.set()
+        for reader in others:
+            assert reader.is_gone_within(5)
+            assert Reply(reader.events).text == "Both are here"
+
+    def test_after_leaving_one_request_the_next_works_at_once(self, server: WireServer) -> None:
+        server.script = [Answer(then="silent"), self.adapter.answer("It is 3.")]
+        reader = Reader(self.adapter.model(), self.request(server))
+        server.wait_until_asked()
+        reader.abandon()
+        assert self.ask(server).text == "It is 3."
+        assert reader.is_gone_within(1)
+
+    # ------------------------------------------------------------ many requests
+
+    def test_many_requests_share_one_connection(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("Hello") for _ in range(10)]
+        for _ in range(10):
+            assert self.ask(server).text == "Hello"
+        assert len(server.connections) == 1
+
+    def test_the_key_is_sent(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("Hello")]
+        self.ask(server)
+        assert any(KEY in value for value in server.asked[0].headers.values())

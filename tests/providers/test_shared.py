@@ -1,0 +1,81 @@
+"""What all providers share: sending again, reading server-sent events, and the arguments of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from op_jupyter.events import BlockStart, StreamEvent
+from op_jupyter.messages import TextContent, UserMessage
+from op_jupyter.providers import Request
+from op_jupyter.providers._shared import ProviderError, parse_arguments, sse_data, stream_with_retries
+from tests.providers.adapter import Reply
+
+
+@pytest.mark.parametrize("error", [ProviderError("Lost", "connection", retry=True), KeyError("surprise")])
+def test_what_fails_after_it_has_said_something_is_an_error_and_not_sent_again(error: Exception) -> None:
+    attempts: list[int] = []
+
+    def attempt() -> Iterator[StreamEvent]:
+        attempts.append(1)
+        yield BlockStart(0, TextContent(""))
+        raise error
+
+    reply = Reply(list(stream_with_retries(Request("m", None, [UserMessage("Hi")], []), "any", attempt)))
+    assert reply.end.stop_reason == "error"
+    assert (len(attempts), reply.retries) == (1, [])
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_only_the_three_line_ends_end_a_line(newline: str, size: int) -> None:
+    inside = "a\u2028b\u2029c\u0085d\x0be\x0cf 😀"
+    lines = [
+        ": comment",
+        "",
+        f"data: {inside}",
+        "",
+        "event: x",
+        "id: 1",
+        "data:1",
+        "data: 2",
+        "retry: 3",
+        "",
+        "",
+        "id: 2",
+        "",
+    ]
+    wire = newline.join([*lines, ""]).encode()
+    pieces = [wire[start : start + size] for start in range(0, len(wire), size)]
+    assert list(sse_data(pieces)) == [inside, "1\n2"]
+
+
+def test_the_last_event_may_lack_its_empty_line_but_not_the_end_of_its_own() -> None:
+    assert list(sse_data([b"data: first\n\nda", b"ta: last\n"])) == ["first", "last"]
+    assert list(sse_data([b"data: first\n\nda", b"ta: la"])) == ["first"]
+
+
+def test_bytes_that_are_no_utf_8_are_replaced() -> None:
+    assert list(sse_data([b"data: caf\xe9\n\n"])) == ["caf\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "raw"),
+    [
+        ("", {}, None),
+        (" \n", {}, None),
+        ("{}", {}, None),
+        ('{"a": [1]}', {"a": [1]}, None),
+        ('{}{"a": 1}', {"a": 1}, None),
+        ('{"a": "line\nbreak"}', {"a": "line\nbreak"}, None),
+        ("null", {}, "null"),
+        ("[1]", {}, "[1]"),
+        ('{"a": 1', {}, '{"a": 1'),
+        ('"{}"', {}, '"{}"'),
+        ("[" * 100_000, {}, "[" * 100_000),
+    ],
+)
+def test_arguments_are_an_object_or_kept_as_they_were_written(text: str, arguments: Any, raw: str | None) -> None:
+    assert parse_arguments(text) == (arguments, raw)

@@ -1,0 +1,129 @@
+"""What `Runtime` takes and refuses, and what it tells whoever listens."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from op_jupyter import Run, RunError, Runtime, function
+from op_jupyter.events import AgentEvent
+from op_jupyter.messages import ImageContent
+from op_jupyter.providers import Request
+from op_jupyter.record import fold
+from op_jupyter.testing import call, scripted
+
+
+@pytest.mark.parametrize("settings", [{"timeout": 0}, {"timeout": -1}, {"max_retries": -1}])
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        Runtime(**settings)
+
+
+@pytest.mark.parametrize("content", ["", "  \n", []])
+def test_an_empty_question_is_refused(content: Any) -> None:
+    with pytest.raises(ValueError, match="nothing to ask"):
+        Runtime(model=scripted(["x"])).exec(content)
+
+
+def test_content_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(TypeError, match="int"):
+        Runtime(model=scripted(["x"])).exec([3])  # type: ignore[list-item]
+
+
+def test_a_question_may_hold_texts_and_images() -> None:
+    seen: list[Request] = []
+    image = ImageContent(b"png", "image/png")
+    Runtime(model=scripted([lambda r: seen.append(r) or "ok"])).exec(["What is it?", image])
+    assert [block.kind for block in seen[0].messages[0].content] == ["text", "image"]
+
+
+def test_tools_are_on_by_default_and_the_empty_list_turns_them_off() -> None:
+    @function
+    def known() -> None:
+        """Known."""
+
+    menus: list[list[str]] = []
+    runtime = Runtime(model=scripted([lambda r: menus.append([t.name for t in r.tools]) or "ok"] * 3))
+    runtime.exec("a")
+    runtime.exec("b", tools=[])
+    Runtime(model=runtime.model, tools=[known]).exec("c")
+    assert "known" in menus[0] and menus[1:] == [[], ["known"]]
+
+
+def test_two_tools_of_one_name_are_refused_before_anything_is_asked() -> None:
+    def one() -> None: ...
+
+    with pytest.raises(ValueError, match="one"):
+        Runtime(model=scripted([])).exec("go", tools=[one, one])
+
+
+def test_options_reach_the_provider_those_of_the_call_over_those_of_the_runtime() -> None:
+    seen: list[Request] = []
+    runtime = Runtime(
+        model=scripted([lambda r: seen.append(r) or "ok"]), options={"temperature": 0, "seed": 1}, system="Be brief."
+    )
+    runtime.exec("go", options={"seed": 2})
+    assert seen[0].options == {"temperature": 0, "seed": 2} and seen[0].system == "Be brief."
+
+
+def test_without_a_model_one_error_lists_the_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OP_JUPYTER_CACHE", str(tmp_path))
+    with pytest.raises(RunError) as caught:
+        Runtime().exec("go")
+    assert caught.value.kind == "setup"
+    for way in ("OPENAI_API_KEY", "OP_JUPYTER_MODEL", "python -m op_jupyter.providers.local"):
+        assert way in str(caught.value)
+
+
+def test_a_missing_sdk_is_one_line_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("openai", "xllamacpp"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for model, extra in (("openai:gpt", "op_jupyter[openai]"), ("local:", "op_jupyter[local]")):
+        with pytest.raises(RunError) as caught:
+            Runtime(model=model).exec("go", tools=[])
+        assert extra in str(caught.value) and caught.value.kind == "setup"
+
+
+def test_every_event_is_a_line_of_json_in_the_file_that_the_variable_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl"
+    monkeypatch.setenv("OP_JUPYTER_EVENTS", str(path))
+    events: list[AgentEvent] = []
+    Runtime(model=scripted(["Hello you."])).exec("Hi", tools=[], on_event=events.append)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["kind"] for line in lines] == [event.kind for event in events]
+    Runtime(model=scripted(["More."])).exec("Hi", tools=[])
+    assert len(path.read_text().splitlines()) > len(lines)
+
+
+def test_an_events_file_that_cannot_be_written_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OP_JUPYTER_EVENTS", str(tmp_path / "no" / "such" / "folder"))
+    with pytest.raises(RunError, match="OP_JUPYTER_EVENTS"):
+        Runtime(model=scripted(["x"])).exec("Hi", tools=[])
+
+
+def test_the_same_events_fold_to_the_same_record() -> None:
+    events: list[AgentEvent] = []
+
+    def ask() -> str:
+        return runtime.exec("inner", tools=[])
+
+    runtime = Runtime(model=scripted([["Let me ask.", call("ask")], "inner", "outer"]))
+    runtime.exec("go", tools=[ask], on_event=events.append)
+    again = Run(run_id=events[0].run_id)
+    for event in events:
+        fold(again, event)
+    assert again == runtime.last_run
+    assert Run.from_json(again.to_json()) == again
+
+
+def test_a_text_that_is_no_record_is_refused() -> None:
+    with pytest.raises(ValueError, match="Run"):
+        Run.from_json("{}")
