@@ -174,7 +174,7 @@ def _stream_assistant_response(
         log.exception("The provider %s failed", context.model)
         end = StreamEnd("error", error_message=redact(error_text(error)), error_kind="provider")
     if end is None:
-        lost = "The reply broke off: the stream ended without its closing event. Run the cell again."
+        lost = "The reply broke off: the stream ended without its closing event. Run again."
         end = StreamEnd("error", error_message=lost, error_kind="connection")
     message = message_of(_with_unique_ids(content, context.messages), end, provider, name)
     emit(AgentEventMessageEnd(**context.where, message=message))
@@ -314,7 +314,11 @@ def _run_tool(
         if inspect.isawaitable(value):
             value = control.run_coroutine(value, tool.timeout)
         context.values[call.id] = value
-        return control.interruptible(lambda: to_content(value, max_result_chars=tool.max_result_chars))
+        return control.interruptible(
+            lambda: to_content(
+                value, max_result_chars=tool.max_result_chars, context_tokens=context.model.context_tokens
+            )
+        )
     finally:
         _current_tools.reset(tools_token)
         _current_run.reset(run_token)

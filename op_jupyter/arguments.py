@@ -52,7 +52,8 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
     tools = {tool.name: tool for tool in _menu(runtime, arguments.get("tools"), parent)}
     tool_choice = arguments.get("tool_choice", "auto")
     if isinstance(tool_choice, dict) and tool_choice["name"] not in tools:
-        raise ValueError(f"tool_choice names {tool_choice['name']!r}; there are: {', '.join(tools) or 'none'}")
+        there_are = ", ".join(["auto", "required", "none", *tools])
+        raise ValueError(f"tool_choice is one of {there_are}, and not {tool_choice['name']!r}")
     model, connection = _model(runtime, arguments.get("model"), parent)
     return AgentContext(
         run_id=uuid.uuid4().hex,

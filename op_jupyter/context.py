@@ -1,6 +1,6 @@
 """What one run of the loop works on, and what the code that runs under it can find out about that.
 
-Values, two context variables and a list; what is done with them is in `agent_loop` and `runtime`.
+Values, two context variables and a set; what is done with them is in `agent_loop` and `runtime`.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class AgentContext:
     messages: list[Message]
     prompts: list[UserMessage]
     tools: dict[str, AgentTool]
-    runtime: Any = None
-    system: str | None = None
-    connection: Connection = field(default_factory=Connection)
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
-    tool_choice: ToolChoice = "auto"
-    reset_tool_choice: bool = True
-    parallel_tool_calls: bool | None = None
-    max_iterations: int | None = None
-    get_steering_messages: GetMessages = list
-    get_follow_up_messages: GetMessages = list
-    parent_call_id: str | None = None
-    depth: int = 0
+    runtime: Any
+    system: str | None
+    connection: Connection
+    options: dict[str, Any]
+    tool_choice: ToolChoice
+    reset_tool_choice: bool
+    parallel_tool_calls: bool | None
+    max_iterations: int | None
+    get_steering_messages: GetMessages
+    get_follow_up_messages: GetMessages
+    parent_call_id: str | None
+    depth: int
     values: dict[str, Any] = field(default_factory=dict[str, Any])
-    capture: Capture = lambda emit_output: contextlib.nullcontext()
+    capture: Capture
 
     @property
     def where(self) -> Where:

@@ -12,9 +12,10 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Literal, TypeVar
 
@@ -37,7 +38,7 @@ _END = object()
 
 
 class RunControl:
-    """The reins of one run. Nested runs have their own, below that of the root, and stop together with it."""
+    """Messages into one run, and its end. Nested runs have their own, below that of the root, and end with it."""
 
     def __init__(self, parent: RunControl | None = None) -> None:
         self._parent = parent
@@ -163,7 +164,7 @@ class RunControl:
         return self._call(function, raising=True)
 
     def shielded(self, function: Callable[[], T]) -> T:
-        """Call a nested run from an interruptible body: its own code is not torn, only the bodies that it calls."""
+        """Call our own code from an interruptible body, without an interrupt tearing it."""
         return self._call(function, raising=False)
 
     def _call(self, function: Callable[[], T], raising: bool) -> T:
@@ -218,27 +219,17 @@ class RunControl:
         """
 
         async def finish() -> T:
-            limit = asyncio.timeout(timeout)
             try:
-                async with limit:
-                    return await awaitable
-            except TimeoutError:
-                if limit.expired():
-                    raise TimeoutError(f"No result after {timeout:g} s; the function was cancelled.") from None
-                raise
+                return await awaitable
             except (KeyboardInterrupt, SystemExit) as error:
                 # These two would end the event loop that all coroutine tools share.
                 raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
-        with self._inbox() as inbox:
-            future = asyncio.run_coroutine_threadsafe(finish(), background_loop())
-            future.add_done_callback(inbox.put)
-            try:
-                self._wait(inbox)
-            except Aborted:
-                future.cancel()
-                raise
-            return future.result()
+        future = asyncio.run_coroutine_threadsafe(finish(), background_loop())
+        try:
+            return self._result(future, timeout, "the function was cancelled")
+        finally:
+            future.cancel()
 
     def run_in_thread(self, function: Callable[[], T], timeout: float) -> T:
         """What `function` returns, from a worker thread with a copy of the caller's context.
@@ -247,28 +238,16 @@ class RunControl:
             TimeoutError: after `timeout` seconds; the thread goes on by itself.
             Aborted: as soon as the run is; the thread goes on by itself.
         """
-        context = copy_context()
+        return self._result(in_thread(function, "op_jupyter tool"), timeout, "the function may still be running")
+
+    def _result(self, future: Future[T], timeout: float | None, past_timeout: str) -> T:
         with self._inbox() as inbox:
-            expired = TimeoutError(f"No result after {timeout:g} s; the function may still be running.")
-            expiry = threading.Timer(timeout, inbox.put, [_Failed(expired)])
-            expiry.daemon = True
-
-            def work() -> None:
-                try:
-                    inbox.put((context.run(function),))
-                except BaseException as error:
-                    inbox.put(_Failed(error))
-
-            threading.Thread(target=work, name="op_jupyter tool", daemon=True).start()
-            expiry.start()
+            future.add_done_callback(inbox.put)
             try:
-                outcome = self._wait(inbox)
-            finally:
-                expiry.cancel()
-            if isinstance(outcome, _Failed):
-                raise outcome.error
-            result: T = outcome[0]
-            return result
+                self._wait(inbox, timeout)
+            except Empty:
+                raise TimeoutError(f"No result after {timeout:g} s; {past_timeout}.") from None
+            return future.result()
 
     @contextlib.contextmanager
     def _inbox(self) -> Iterator[SimpleQueue[Any]]:
@@ -279,13 +258,29 @@ class RunControl:
         finally:
             self._root._inboxes.discard(inbox)
 
-    def _wait(self, inbox: SimpleQueue[Any]) -> Any:
+    def _wait(self, inbox: SimpleQueue[Any], timeout: float | None = None) -> Any:
         """The next item. SimpleQueue, because a signal handler may put into it while the main thread gets from it."""
+        deadline = None if timeout is None else time.monotonic() + timeout
         while not self.aborted:
-            item = inbox.get()
+            item = inbox.get(timeout=None if deadline is None else max(0, deadline - time.monotonic()))
             if item is not _WAKE:
                 return item
         raise Aborted
+
+
+def in_thread(function: Callable[[], T], name: str) -> Future[T]:
+    """Call `function` in a thread of its own, with a copy of the caller's context."""
+    future: Future[T] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(context.run(function))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return future
 
 
 def _read(start: Callable[[], Iterator[Any]], inbox: SimpleQueue[Any], abandoned: threading.Event) -> None:

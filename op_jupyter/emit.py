@@ -22,9 +22,7 @@ OnEvent = Callable[[AgentEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Emitter:
-    """Where every event of a tree of runs goes: into the record, then to who listens, one event at a time."""
-
-    """Folds each event into the record `run`, then calls the subscribers; one that fails is logged and left at that."""
+    """Folds each event into the record `run`, then calls the subscribers; one that fails is logged."""
 
     run: Run
     subscribers: list[OnEvent]
@@ -47,9 +45,8 @@ class Emitter:
 @contextlib.contextmanager
 def events_written_to(path: str) -> Iterator[OnEvent]:
     """A subscriber that appends every event to the file at `path`, as one line of JSON."""
-    from pydantic import TypeAdapter
+    from pydantic_core import to_json
 
-    adapter: TypeAdapter[AgentEvent] = TypeAdapter(AgentEvent)
     try:
         file = open(path, "ab")  # noqa: SIM115
     except OSError as error:
@@ -58,7 +55,7 @@ def events_written_to(path: str) -> Iterator[OnEvent]:
     with file:
 
         def write(event: AgentEvent) -> None:
-            file.write(adapter.dump_json(event) + b"\n")
+            file.write(to_json(event, bytes_mode="base64") + b"\n")
             file.flush()
 
         yield write

@@ -239,7 +239,7 @@ class AgentEventMessageEnd(_AgentEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEventToolStart(_AgentEvent):
-    """The function of `call` is about to run."""
+    """The turn of `call` has come: it is looked up, its arguments are validated, and its function runs."""
 
     call: ToolCall
     kind: Literal["tool_start"] = "tool_start"
@@ -259,7 +259,7 @@ ToolOutcome = Literal["ok", "error", "skipped", "not_run", "interrupted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEventToolEnd(_AgentEvent):
-    """`call` is answered by `message`; `outcome` says how that came about (only the first two ran to their end)."""
+    """`call` is answered by `message`; `outcome` says how that came about."""
 
     call: ToolCall
     message: ToolResultMessage

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 from typing import assert_never
 
 from op_jupyter.messages import (
@@ -44,7 +43,7 @@ def replayable(messages: list[Message]) -> list[Message]:
                 blocks = [block for block in message.content if not _is_blank(block)]
                 if blocks:
                     replayed.append(replace(message, content=blocks))
-                    replayed.extend(_answers(message, islice(messages, position + 1, None)))
+                    replayed.extend(_answers(message, messages[position + 1 :]))
             case ToolResultMessage():
                 pass  # replayed behind the message that holds its call
             case _:

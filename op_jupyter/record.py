@@ -6,7 +6,7 @@ Nothing here runs or draws anything: the loop emits events, and every view is ma
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from op_jupyter.errors import ErrorKind
@@ -118,6 +118,7 @@ class Run:
     ended: float | None = None
 
     def __post_init__(self) -> None:
+        # No field, so that `to_json` leaves it out.
         self.values: dict[str, Any] = {}
 
     @property
@@ -218,9 +219,8 @@ def fold(root: Run, event: AgentEvent) -> None:
             pass
         case AgentEventMessageStart():
             if isinstance(event.message, AssistantMessage):
-                provider, model = event.message.provider, event.message.model
-                empty = AssistantMessage([], provider=provider, model=model)
-                run.steps.append(AssistantStep(round=run.rounds, message=empty, started=event.time))
+                own = replace(event.message, content=[])
+                run.steps.append(AssistantStep(round=run.rounds, message=own, started=event.time))
         case AgentEventMessageUpdate():
             apply_update(_reply(run).message.content, event.update)
         case AgentEventMessageEnd():

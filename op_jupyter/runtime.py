@@ -6,19 +6,17 @@ What the arguments mean is in `arguments`, how a round goes in `agent_loop`; not
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, cast
 
 from op_jupyter.agent_loop import _run_loop
 from op_jupyter.arguments import Content, ExecArguments, GetQueued, context_for
 from op_jupyter.context import AgentContext, Capture, _current_run, runs_under_way
-from op_jupyter.control import RunControl, on_background_loop
+from op_jupyter.control import RunControl, in_thread, on_background_loop
 from op_jupyter.emit import Emitter, OnEvent, events_written_to
 from op_jupyter.errors import RunAborted, RunError
 from op_jupyter.events import AgentEventAgentStart, AgentEventSteering
@@ -151,18 +149,8 @@ class Runtime:
         When the task that waits is cancelled, the run is aborted, and has ended before the cancellation goes on.
         """
         context, control = context_for(self, content, arguments), _new_control()
-        outcome: concurrent.futures.Future[str] = concurrent.futures.Future()
-        copied = copy_context()
-
-        def work() -> None:
-            try:
-                outcome.set_result(copied.run(self._exec, context, control, on_event))
-            except BaseException as error:
-                outcome.set_exception(error)
-
         # A thread of its own: in a pool, nested runs could wait for threads that wait for them.
-        threading.Thread(target=work, name="op_jupyter aexec", daemon=True).start()
-        running = asyncio.wrap_future(outcome)
+        running = asyncio.wrap_future(in_thread(lambda: self._exec(context, control, on_event), "op_jupyter aexec"))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -282,9 +270,9 @@ _default_runtime: Runtime | None = None
 
 def default_runtime() -> Runtime:
     """The Runtime outside of any run: in a notebook the notebook's, else one with no settings."""
+    global _default_runtime
     if _default_runtime is None:
-        set_default_runtime(Runtime())
-    assert _default_runtime is not None
+        _default_runtime = Runtime()
     return _default_runtime
 
 

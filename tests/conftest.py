@@ -1,4 +1,4 @@
-"""What all tests share: an environment without keys, and helpers to ask what a run came to."""
+"""What all tests share: an environment without keys."""
 
 from __future__ import annotations
 

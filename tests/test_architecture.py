@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "decision": RUN,
     "runtime": RUN,
     "testing": {"providers.scripted"},
+    "pytest_plugin": set(),
     "notebook.bundle": VALUES | {"record", "notebook.static_*"},
     "notebook.static_*": VALUES | {"record", "notebook.static_*"},
     "notebook.widget": VALUES | {"record"},

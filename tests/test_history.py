@@ -78,7 +78,7 @@ def test_blank_blocks_are_left_out_and_messages_that_are_blank_altogether() -> N
         AssistantMessage([TextContent(" "), ThinkingContent("")]),
         UserMessage(" "),
     ]
-    assert replayable(messages) == [UserMessage("go"), calls("1").__class__([ToolCall("1", "f", {})]), result("1")]
+    assert replayable(messages) == [UserMessage("go"), AssistantMessage([ToolCall("1", "f", {})]), result("1")]
 
 
 def test_what_is_signed_or_redacted_is_not_blank_and_neither_is_an_image() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -141,9 +140,10 @@ def test_a_second_interrupt_raises_again_in_a_function_that_goes_on() -> None:
         return "gave up"
 
     runtime = Runtime(model=scripted([[call("very_stubborn")], "never"]))
-    when(inside, interrupt, interrupt)
+    times = when(inside, interrupt, interrupt)
     with pytest.raises(KeyboardInterrupt):
         runtime.exec("go", tools=[very_stubborn])
+    assert len(times) == 2 and time.perf_counter() - times[1] < 1
 
 
 def test_an_interrupt_in_a_nested_run_ends_the_whole_tree() -> None:
@@ -220,6 +220,8 @@ def test_an_abort_off_the_main_thread_waits_for_the_function_and_then_ends_the_r
     thread.start()
     assert inside.wait(LONG)
     runtime.abort()
+    thread.join(0.1)
+    assert thread.is_alive()
     release.set()
     thread.join(LONG)
     assert isinstance(raised[0], RunAborted)
@@ -308,18 +310,6 @@ def test_200_stops_around_the_end_of_a_run_each_end_it_and_hit_nothing_after_it(
         time.sleep(0.0005)
         assert the_run(runtime).stop_reason in ("stop", "aborted")
     assert 0 < stopped < 200
-
-
-def test_an_interrupt_is_acted_on_within_a_tenth_of_a_second_wherever_the_run_waits() -> None:
-    taken: list[float] = []
-    for _ in range(20):
-        silence = Silence()
-        runtime = Runtime(model=silence.model)
-        times = when(silence.reached, interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            runtime.exec("go")
-        taken.append(time.perf_counter() - times[0])
-    assert statistics.median(taken) < 0.1
 
 
 def test_a_function_past_its_timeout_is_left_and_the_result_says_that_it_may_go_on() -> None:

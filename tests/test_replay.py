@@ -85,19 +85,16 @@ def test_nested_runs_are_recorded_and_replayed_whatever_model_they_name(tmp_path
         asked.append("inner")
         return "deep"
 
-    def research(runtime: Runtime) -> object:
-        def ask() -> str:
-            return Runtime(model=scripted([inner])).exec("look", tools=[])
-
-        return ask
+    def ask() -> str:
+        return Runtime(model=scripted([inner])).exec("look", tools=[])
 
     recorder = Recorder()
     runtime = Runtime(model=recorder.wrap(scripted([[call("ask")], "done"])))
-    runtime.exec("go", tools=[research(runtime)])
+    runtime.exec("go", tools=[ask])
     recorder.save(file)
     assert len(json.loads(file.read_text())["interactions"]) == 3
     again = Runtime(model=f"replay:{file}")
-    assert again.exec("go", tools=[research(again)]) == "done"
+    assert again.exec("go", tools=[ask]) == "done"
     assert asked == ["inner"]
 
 

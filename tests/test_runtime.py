@@ -127,3 +127,8 @@ def test_the_same_events_fold_to_the_same_record() -> None:
 def test_a_text_that_is_no_record_is_refused() -> None:
     with pytest.raises(ValueError, match="Run"):
         Run.from_json("{}")
+
+
+def test_the_record_that_the_front_end_is_tested_with_is_one() -> None:
+    text = (Path(__file__).parent / "fixtures" / "runs" / "everything.json").read_text()
+    assert json.loads(Run.from_json(text).to_json()) == json.loads(text)

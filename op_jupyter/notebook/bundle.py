@@ -1,6 +1,6 @@
 """A run as a notebook output: our JSON for the view, static HTML, and plain text.
 
-The data is the same whenever the model says the same; what varies (times, tokens, ids) goes into the metadata.
+The data is the same whenever the model says the same; what varies (times, tokens, ids, retries) is the metadata.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ def _split(run: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     varying: dict[str, Any] = {key: run.pop(key) for key in _RUN_VARIES}
     # What was said before stands in the cells before.
     del run["history"]
+    varying["retries"] = [step for step in run["steps"] if step["kind"] == "retry"]
+    run["steps"] = [step for step in run["steps"] if step["kind"] != "retry"]
     varying["steps"] = [_split_step(step) for step in run["steps"]]
     children: dict[str, list[dict[str, Any]]] = run["children"]
     varying["children"] = {call_id: [_split(child)[1] for child in runs] for call_id, runs in children.items()}

@@ -8,15 +8,15 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
-from op_jupyter.notebook.static_text import content_text
 from op_jupyter.tools.registry import AgentTool, as_tool, registered
-from op_jupyter.tools.results import to_content
+from op_jupyter.tools.results import to_text
 
 EmitOutput = Callable[[dict[str, Any]], None]
 
@@ -33,7 +33,7 @@ def expand_names(text: str, namespace: Mapping[str, Any]) -> str:
         escaped, name = match.groups()
         if escaped:
             return f"{{{escaped}}}"
-        return content_text(to_content(namespace[name])) if name in namespace else match.group()
+        return to_text(namespace[name]) if name in namespace else match.group()
 
     return _NAME_IN_BRACES.sub(value, text)
 
@@ -42,7 +42,8 @@ def tools_named(names: list[str], namespace: Mapping[str, Any]) -> list[AgentToo
     """The functions of these names: registered ones, and any other function in `namespace`.
 
     Raises:
-        LookupError: when there is no function of a name; says which there are.
+        ValueError: when there is no function of a name; says which there are.
+        TypeError: when a model could not call what the name stands for.
     """
     decorated = {tool.name: tool for tool in registered()}
     found: list[AgentTool] = []
@@ -53,7 +54,7 @@ def tools_named(names: list[str], namespace: Mapping[str, Any]) -> list[AgentToo
             found.append(as_tool(namespace[name]))
         else:
             there_are = f"There are: {', '.join(decorated)}." if decorated else "None is decorated with @function yet."
-            raise LookupError(f"There is no function {name!r} in this notebook. {there_are}")
+            raise ValueError(f"There is no function {name!r} in this notebook. {there_are}")
     return found
 
 
@@ -92,7 +93,9 @@ class _Publisher(DisplayPublisher):
         self._emit_output = emit_output
 
     def publish(self, data: Any, metadata: Any = None, *_: Any, **__: Any) -> None:
-        self._emit_output({"output_type": "display_data", "data": data, "metadata": metadata or {}})
+        # Images come as bytes or as base64; a notebook holds base64.
+        plain = {key: b64encode(item).decode() if isinstance(item, bytes) else item for key, item in data.items()}
+        self._emit_output({"output_type": "display_data", "data": plain, "metadata": metadata or {}})
 
     def clear_output(self, wait: bool = False) -> None:
         pass

@@ -5,6 +5,7 @@ Options become arguments of `exec`, and its failures one line in the cell; runni
 
 from __future__ import annotations
 
+import keyword
 import os
 
 from IPython.core.error import UsageError
@@ -20,11 +21,6 @@ from op_jupyter.providers import Model, ToolChoice, default_model, resolve
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.record import Run
 from op_jupyter.runtime import Runtime, set_default_runtime
-from op_jupyter.tools.registry import AgentTool, registered
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @magics_class
@@ -57,24 +53,26 @@ class AgentMagics(Magics):
         """
         options = parse_argstring(self.agent, line)
         namespace = self._shell.user_ns
-        tools = self._tools(options.tools)
-        if not options.out.isidentifier():
+        if not options.out.isidentifier() or keyword.iskeyword(options.out):
             raise UsageError(f"--out takes a name, not {options.out!r}")
         if options.max_iterations is not None and options.max_iterations < 1:
             raise UsageError(f"--max-iterations takes a number from 1, not {options.max_iterations}")
         if not cell.strip():
             raise UsageError("There is nothing to ask: write the question below %%agent.")
-        question = expand_names(cell, namespace).strip()
-        choice = _tool_choice(options.tool_choice, tools)
         run_before = self.runtime.last_run
         try:
+            tools = None if options.tools is None else tools_named(_names(options.tools), namespace)
             model, recorder = self._model(options.model, options.record)
             namespace[options.out] = self.runtime.exec(
-                question, model=model, tools=tools, tool_choice=choice, max_iterations=options.max_iterations
+                expand_names(cell, namespace).strip(),
+                model=model,
+                tools=tools,
+                tool_choice=_tool_choice(options.tool_choice),
+                max_iterations=options.max_iterations,
             )
             if recorder:
                 recorder.save(options.record)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
         except OSError as error:
             raise UsageError(f"--record cannot write {options.record!r}: {error.strerror}") from None
@@ -99,24 +97,16 @@ class AgentMagics(Magics):
             data, metadata = mime_bundle(run)
             self._shell.display_pub.publish(data=data, metadata=metadata)
 
-    def _tools(self, names: str | None) -> list[AgentTool] | None:
-        if names is None:
-            return None
-        try:
-            return tools_named(_names(names.strip("'\"")), self._shell.user_ns)
-        except LookupError as error:
-            raise UsageError(str(error.args[0])) from None
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.strip("'\"").split(",") if name.strip()]
 
 
-def _tool_choice(text: str, tools: list[AgentTool] | None) -> ToolChoice:
+def _tool_choice(text: str) -> ToolChoice:
     match text:
         case "auto" | "required" | "none":
             return text
         case _:
-            offered = [tool.name for tool in (registered() if tools is None else tools)]
-            if text not in offered:
-                there_are = ", ".join(["auto", "required", "none", *offered])
-                raise UsageError(f"--tool-choice takes one of {there_are}, not {text!r}")
             return {"type": "function", "name": text}
 
 

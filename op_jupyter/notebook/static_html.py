@@ -21,7 +21,7 @@ from op_jupyter.messages import (
     ThinkingContent,
     ToolCall,
 )
-from op_jupyter.notebook.static_text import SIGNS, notes, one_line, result_line, retry_line, signature
+from op_jupyter.notebook.static_text import SIGNS, notes, one_line, result_line, signature
 from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
 
 LONGEST = 20_000
@@ -65,7 +65,7 @@ def _run(run: Run) -> str:
             case CallStep():
                 parts.append(_call(step, run.children.get(step.call.id, [])))
             case RetryStep():
-                parts.append(_note(retry_line(step)))
+                pass  # not at every replay; the metadata has it
             case _:
                 assert_never(step)
     return "".join([*parts, *map(_note, notes(run))])

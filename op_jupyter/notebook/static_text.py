@@ -48,7 +48,7 @@ def _lines(run: Run) -> list[str]:
                 for child in run.children.get(step.call.id, []):
                     lines += [f"      {line}" for line in _lines(child)]
             case RetryStep():
-                lines.append(f"    {retry_line(step)}")
+                pass  # not at every replay; the metadata has it
             case _:
                 assert_never(step)
     lines += [f"    {note}" for note in notes(run)]
@@ -91,11 +91,6 @@ def one_line(text: str) -> str:
     """`text` in one line of `WIDTH` characters at the most."""
     joined = " ".join(text.split())
     return joined if len(joined) <= WIDTH else f"{joined[: WIDTH - 1]}…"
-
-
-def retry_line(step: RetryStep) -> str:
-    """A retry, in words."""
-    return f"Asked again after {step.delay:.0f} s: {step.reason}"
 
 
 def notes(run: Run) -> list[str]:

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
 from typing_extensions import TypedDict
@@ -115,39 +116,42 @@ class StreamFn(Protocol):
 class Model:
     """A model that can be asked: the provider's function, and the name by which that provider knows the model.
 
-    `within`, where there is one, is what a nested run's own model becomes under this one: a recording also
-    records it, a replay answers in its place.
+    `context_tokens` is how much it can read. `within`, where there is one, is what a nested run's own model becomes
+    under this one: a recording also records it, a replay answers in its place.
     """
 
     provider: str
     name: str
     stream: StreamFn
+    context_tokens: int = 128_000
     within: Callable[[Model], Model] | None = None
 
     def __str__(self) -> str:
         return f"{self.provider}:{self.name}" if self.name else self.provider
 
 
-PROVIDERS: dict[str, str] = {
-    "openai": "op_jupyter.providers.openai_chat",
-    "local": "op_jupyter.providers.local",
-    "replay": "op_jupyter.providers.replay",
+PROVIDERS: dict[str, tuple[str, str | None]] = {
+    "openai": ("op_jupyter.providers.openai_chat", "openai"),
+    "local": ("op_jupyter.providers.local", "xllamacpp"),
+    "replay": ("op_jupyter.providers.replay", None),
 }
-"""Every provider prefix, and the module that has its `model(name) -> Model`."""
+"""For every prefix the module that has its `model(name) -> Model`, and the package that its extra installs."""
 
 
 def resolve(spec: str) -> Model:
     """The model that `provider:name` names.
 
     Raises:
-        RunError: of kind `setup`, when the prefix is unknown, the name is missing, or the extra is not installed.
+        RunError: of kind `setup`, when the prefix is unknown, the extra is not installed, or the provider says so.
     """
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS:
         known = ", ".join(f"{prefix}:" for prefix in PROVIDERS)
         raise RunError(f"Unknown model {spec!r}: a model is named provider:model, with one of {known}", kind="setup")
-    module = importlib.import_module(PROVIDERS[provider])
-    model: Model = module.model(name)
+    module_name, package = PROVIDERS[provider]
+    if package and find_spec(package) is None:
+        raise RunError(f"{provider}: needs another package: pip install 'op_jupyter[{provider}]'", kind="setup")
+    model: Model = importlib.import_module(module_name).model(name)
     return model
 
 

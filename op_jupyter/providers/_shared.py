@@ -130,9 +130,7 @@ def one_line(text: str, limit: int = 400) -> str:
 # -------------------------------------------------------------------- one request, sent until it is answered
 
 
-def stream_with_retries(
-    request: Request, provider: str, attempt: Callable[[], Iterator[StreamEvent]]
-) -> Iterator[StreamEvent]:
+def stream_with_retries(request: Request, attempt: Callable[[], Iterator[StreamEvent]]) -> Iterator[StreamEvent]:
     """The events of `attempt`, which is called again when it fails before its first event in a way that may pass.
 
     `attempt` may raise at any time; what is not sent again becomes the closing event. `request.on_abandon` gets what
@@ -152,7 +150,7 @@ def stream_with_retries(
             try:
                 for event in attempt():
                     started = True
-                    yield _finished(event, request, provider) if isinstance(event, StreamEnd) else event
+                    yield _finished(event, request) if isinstance(event, StreamEnd) else event
                 return
             except ProviderError as error:
                 failure = error
@@ -165,7 +163,7 @@ def stream_with_retries(
             if started or too_long or not failure.retry or number > request.connection.max_retries:
                 wish = f" (it asks to wait {delay:,.0f} s: run again then)" if too_long else ""
                 end = StreamEnd("error", error_message=f"{failure}{wish}", error_kind=failure.kind)
-                yield _finished(end, request, provider)
+                yield _finished(end, request)
                 return
             yield StreamRetry(number, delay, _clean(str(failure), request.connection))
             if abandoned.wait(delay):
@@ -180,9 +178,9 @@ def _delay(failure: ProviderError, number: int) -> float:
     return min(LONGEST_WAIT, 0.5 * 2.0 ** min(number - 1, 10)) * random.uniform(0.75, 1)
 
 
-def _finished(end: StreamEnd, request: Request, provider: str) -> StreamEnd:
+def _finished(end: StreamEnd, request: Request) -> StreamEnd:
     message = end.error_message and _clean(end.error_message, request.connection)
-    return replace(end, error_message=message, provider=provider, model=request.model)
+    return replace(end, error_message=message)
 
 
 def _clean(text: str, connection: Connection) -> str:
@@ -218,7 +216,7 @@ def _release(thread: int, over: threading.Event, after: float) -> None:
     """
     while not over.wait(after):
         # Documented, and the only way to see what another thread waits for.
-        stack = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+        stack = sys._current_frames().get(thread)
         if stack is None:
             return
         waiting_on = _socket_in_use(stack, stream_with_retries.__code__)

@@ -31,6 +31,7 @@ Turn = tuple[Literal["user", "assistant"], str]
 Schema = dict[str, Any]
 
 EXAMPLES = 4
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 INSTRUCTIONS = """\
 You answer with the help of functions. Every reply is one JSON object: {"call": name, "arguments": {…}} to call a \
 function, or {"answer": text} to answer the user.
@@ -173,7 +174,7 @@ def _examples(tools: list[ToolSpec]) -> Iterator[Message]:
         (tool, _sample(tool.parameters, tool.parameters, "", number), str(17 + 5 * number))
         for number, tool in enumerate(tools[:EXAMPLES])
     ]
-    for example in [*([step] for step in steps), *([steps[:2]] if len(steps) > 1 else [])]:
+    for example in [*([step] for step in steps), *([steps[1::-1]] if len(steps) > 1 else [])]:
         yield UserMessage(", then ".join(_wish(tool, arguments) for tool, arguments, _ in example) + ".")
         for tool, arguments, result in example:
             yield AssistantMessage([ToolCall("", tool.name, arguments)])
@@ -212,7 +213,7 @@ def _sample(schema: Schema, root: Schema, name: str, number: int, depth: int = 0
                 for at, key in enumerate(required)
             }
         case {"type": "string"}:
-            return f"{name} {chr(ord('A') + number % 26)}"
+            return WORDS[number % len(WORDS)]
         case {"type": "integer"}:
             return 30 + number
         case {"type": "number"}:
@@ -230,8 +231,7 @@ def _grammar(request: Request) -> Schema:
     """The schema of a reply: one of the calls, or an answer, as far as `tool_choice` leaves it open."""
     match request.tool_choice:
         case "auto":
-            stale = _stale(request.messages)
-            tools, may_answer = [tool for tool in request.tools if tool.name not in stale], True
+            tools, may_answer = [] if _goes_round(request.messages) else request.tools, True
         case "required":
             tools, may_answer = request.tools, not request.tools
         case "none":
@@ -250,26 +250,22 @@ def _grammar(request: Request) -> Schema:
     return {"oneOf": [*calls, answer] if may_answer else calls, "$defs": definitions}
 
 
-def _stale(messages: list[Message]) -> set[str]:
-    """The functions that told the same twice since the user last spoke: a small model would call them for ever."""
-    stale: set[str] = set()
-    told: set[str] = set()
+def _goes_round(messages: list[Message]) -> bool:
+    """Whether a call told the same twice since the user last spoke: a small model would go on calling for ever."""
+    told: list[tuple[str, dict[str, Any], str]] = []
     calls: dict[str, ToolCall] = {}
     for message in messages:
         match message:
             case UserMessage():
-                stale, told = set(), set()
+                told = []
             case AssistantMessage():
-                calls |= {call.id: call for call in message.tool_calls}
+                calls = {call.id: call for call in message.tool_calls}
             case ToolResultMessage():
-                call = calls.get(message.tool_call_id)
-                said = _json([message.tool_name, call and call.arguments, _text(message.content)])
-                if said in told:
-                    stale.add(message.tool_name)
-                told.add(said)
+                if call := calls.get(message.tool_call_id):
+                    told.append((call.name, call.arguments, _text(message.content)))
             case _:
                 assert_never(message)
-    return stale
+    return any(one in told[:at] for at, one in enumerate(told))
 
 
 def _object(properties: dict[str, Schema]) -> Schema:

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, assert_never
@@ -41,10 +40,8 @@ def model(name: str) -> Model:
     """The model in the GGUF file `name`, or with no name the default one, from the cache folder; not loaded yet.
 
     Raises:
-        RunError: of kind `setup`, when `xllamacpp` or the file is missing, or the file is no GGUF file.
+        RunError: of kind `setup`, when the file is missing, or is no GGUF file.
     """
-    if find_spec("xllamacpp") is None:
-        raise RunError("The local: models need another package: pip install 'op_jupyter[local]'", kind="setup")
     if name in ("", Path(DEFAULT_MODEL.name).stem):
         path = DEFAULT_MODEL.path
         if not is_downloaded(DEFAULT_MODEL):
@@ -52,7 +49,7 @@ def model(name: str) -> Model:
     else:
         path = Path(name).expanduser().absolute()
     _check_file(path)
-    return Model("local", path.stem, partial(_stream, path))
+    return Model("local", path.stem, partial(_stream, path), CONTEXT)
 
 
 def _check_file(path: Path) -> None:
@@ -95,7 +92,7 @@ def _stream(path: Path, request: Request) -> Iterator[StreamEvent]:
     except Exception as error:
         kind = error.kind if isinstance(error, RunError) else "provider"
         message = one_line(str(error) if isinstance(error, RunError) else f"{path.stem}: {error}")
-        yield StreamEnd("error", error_message=message, error_kind=kind, provider="local", model=request.model)
+        yield StreamEnd("error", error_message=message, error_kind=kind)
         return
     stop_reason: StopReason = "length" if finish == "length" else "tool_use" if isinstance(block, ToolCall) else "stop"
     match block:
@@ -107,7 +104,7 @@ def _stream(path: Path, request: Request) -> Iterator[StreamEvent]:
             pass
         case _:
             assert_never(block)
-    yield StreamEnd(stop_reason, finish, _usage(final), provider="local", model=request.model)
+    yield StreamEnd(stop_reason, finish, _usage(final))
 
 
 def _choice(chunk: dict[str, Any]) -> dict[str, Any]:
@@ -231,7 +228,7 @@ def _import_xllamacpp() -> Any:
 
 
 def _shut_down() -> None:
-    """End the native threads while there is an interpreter that they can call back: without one, the process crashes."""
+    """End the native threads while there is an interpreter that they can call back: without one they crash."""
     running = dict(_running)
     for abandoned in running.values():
         abandoned.set()

@@ -7,7 +7,6 @@ given a finished body: keys, addresses and Azure it does well, but its own typin
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import os
 from base64 import b64encode
@@ -15,7 +14,6 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from op_jupyter.errors import RunError
 from op_jupyter.events import StreamEvent
 from op_jupyter.messages import (
     AssistantMessage,
@@ -53,19 +51,13 @@ DEFAULT_MODEL = "gpt-5.4-mini"  # of November 2026: small, quick, and good with 
 
 
 def model(name: str) -> Model:
-    """The model that OpenAI, or the server at `base_url`, calls `name`; a small one of OpenAI's when that is empty.
-
-    Raises:
-        RunError: of kind `setup`, when the extra is not installed.
-    """
-    if importlib.util.find_spec("openai") is None:
-        raise RunError("openai: needs a package: pip install 'op_jupyter[openai]'", kind="setup")
+    """The model that OpenAI, or the server at `base_url`, calls `name`; a small one of OpenAI's when that is empty."""
     return Model(PROVIDER, name or DEFAULT_MODEL, stream)
 
 
 def stream(request: Request) -> Iterator[StreamEvent]:
     """Ask the model, and stream its reply."""
-    return stream_with_retries(request, PROVIDER, lambda: _attempt(request))
+    return stream_with_retries(request, lambda: _attempt(request))
 
 
 def _attempt(request: Request) -> Iterator[StreamEvent]:

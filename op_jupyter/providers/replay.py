@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,8 @@ from op_jupyter.events import (
     message_of,
     stream_of,
 )
-from op_jupyter.messages import AssistantMessage, Block, Message
-from op_jupyter.providers import Model, Request, ToolChoice, ToolSpec
+from op_jupyter.messages import AssistantMessage, Block
+from op_jupyter.providers import Model, Request
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -38,22 +38,10 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What of a request decides the reply."""
-
-    system: str | None
-    messages: list[Message]
-    tools: list[ToolSpec]
-    tool_choice: ToolChoice
-    parallel_tool_calls: bool | None
-    options: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Interaction:
     """One request and the reply to it."""
 
-    request: Asked
+    request: dict[str, Any]
     reply: AssistantMessage
     error_kind: ErrorKind | None = None
 
@@ -98,7 +86,7 @@ class Recorder:
                         pass
                 yield event
 
-        return Model(model.provider, model.name, stream, within=self.wrap)
+        return replace(model, stream=stream, within=self.wrap)
 
     def _keep(self, model: Model, request: Request, content: list[Block], end: StreamEnd) -> None:
         reply = message_of(content, end, model.provider, model.name)
@@ -116,15 +104,13 @@ class Recorder:
         os.replace(temporary, target)
 
 
-def _asked(request: Request) -> Asked:
-    return Asked(
-        request.system,
-        list(request.messages),
-        request.tools,
-        request.tool_choice,
-        request.parallel_tool_calls,
-        request.options,
-    )
+def _asked(request: Request) -> dict[str, Any]:
+    """What of a request decides the reply, as JSON: so two requests are compared."""
+    from pydantic_core import to_jsonable_python
+
+    names = ("system", "messages", "tools", "tool_choice", "parallel_tool_calls", "options")
+    asked: dict[str, Any] = to_jsonable_python({name: getattr(request, name) for name in names}, bytes_mode="base64")
+    return asked
 
 
 # -------------------------------------------------------------------- replay
@@ -140,10 +126,10 @@ def model(name: str) -> Model:
     lock = threading.Lock()
 
     def stream(request: Request) -> Iterator[StreamEvent]:
-        asked = _plain(_asked(request))
+        asked = _asked(request)
         with lock:
             # By what was asked and not by order: nested runs may go on at the same time.
-            found = next((i for i in interactions if _plain(i.request) == asked), None)
+            found = next((i for i in interactions if i.request == asked), None)
             if found is None:
                 raise RunError(_mismatch(name, interactions, asked), kind="setup")
             interactions.remove(found)
@@ -165,18 +151,11 @@ def _load(name: str) -> Cassette:
         raise RunError(f"{name!r} is not a cassette of op_jupyter. {how}", kind="setup") from None
 
 
-def _plain(asked: Asked) -> Any:
-    """What was asked, as JSON: the form in which two requests are compared."""
-    from pydantic_core import to_jsonable_python
-
-    return to_jsonable_python(asked, bytes_mode="base64")
-
-
 def _mismatch(name: str, left: list[Interaction], asked: Any) -> str:
     how = f"If the change is meant, record again: run the cell with --record {name}"
     if not left:
         return f"The cassette {name!r} holds no reply to one more request. {how}"
-    where, recorded, now = _first_difference(_plain(left[0].request), asked, "request")
+    where, recorded, now = _first_difference(left[0].request, asked, "request")
     return f"The cassette {name!r} does not match: {where} was {recorded}, and is now {now}. {how}"
 
 

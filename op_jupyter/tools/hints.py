@@ -53,7 +53,7 @@ def docstring_of(function: Callable[..., Any]) -> str:
     return inspect.cleandoc(text or "")
 
 
-def preset(function: Callable[..., Any]) -> set[str]:
+def bound_by_partial(function: Callable[..., Any]) -> set[str]:
     """The parameters that a partial has set by name."""
     names: set[str] = set()
     while isinstance(function, functools.partial):

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, get_arg
 
 from op_jupyter.redact import redact
 from op_jupyter.tools.coerce import is_array, is_object
-from op_jupyter.tools.hints import AnyAnnotated, AnyList, Scope, docstring_of, is_unbound_method, name_of, preset
+from op_jupyter.tools.hints import (
+    AnyAnnotated,
+    AnyList,
+    Scope,
+    bound_by_partial,
+    docstring_of,
+    is_unbound_method,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -108,7 +116,7 @@ def _unseen(
     names = {hidden} if isinstance(hidden, str) else set(hidden)
     for name in sorted(names - signature.parameters.keys()):
         raise ValueError(f"{name_of(function)}: hidden names {name!r}, which is not a parameter")
-    names |= preset(function) | {RUNTIME}
+    names |= bound_by_partial(function) | {RUNTIME}
     for parameter in signature.parameters.values():
         variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.name not in names or parameter.name in filled or variadic:

@@ -61,7 +61,7 @@ def test_the_data_is_the_same_at_every_run_and_what_varies_is_in_the_metadata() 
     bundles = [mime_bundle(ran([[call("ask"), call("add", a=1, b=2)], "done"], tools=[ask, add])) for _ in range(2)]
     assert bundles[0][0] == bundles[1][0] and bundles[0][1] != bundles[1][1]
     metadata = bundles[0][1][MIME_TYPE]
-    assert set(metadata) == {"run_id", "model", "started", "ended", "steps", "children"}
+    assert set(metadata) == {"run_id", "model", "started", "ended", "retries", "steps", "children"}
     assert len(metadata["steps"]) == len(bundles[0][0][MIME_TYPE]["steps"])
     assert json.loads(json.dumps(bundles[0])) is not None
 

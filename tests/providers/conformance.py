@@ -94,13 +94,6 @@ class Conformance:
         end = self.ask(server).end
         assert (end.usage.input, end.usage.output, end.usage.cache_read) == (20, 30, 80)
 
-    def test_the_closing_event_says_who_answered(self, server: WireServer) -> None:
-        server.script = [self.adapter.answer("Hello")]
-        end, model = self.ask(server).end, self.adapter.model()
-        assert (end.provider, end.model) == (model.provider, model.name)
-
-    # ------------------------------------------------------------ what is sent
-
     def test_the_system_prompt_and_the_prompt_are_sent_every_time(self, server: WireServer) -> None:
         server.script = [self.adapter.answer("Hello"), self.adapter.answer("Hello")]
         for _ in range(2):

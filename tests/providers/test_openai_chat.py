@@ -10,10 +10,9 @@ import httpx2
 import openai
 import pytest
 
-from op_jupyter.errors import RunError
 from op_jupyter.events import StreamEnd
 from op_jupyter.messages import Usage, UserMessage
-from op_jupyter.providers import Connection, Model, Request, resolve
+from op_jupyter.providers import Connection, Model, Request
 from op_jupyter.providers.openai_chat import DEFAULT_MODEL, model
 from tests.providers.adapter import KEY, Adapter, Call, Reader, Reply
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
@@ -197,16 +196,6 @@ def one_end(connection: Connection) -> StreamEnd:
 
 
 # -------------------------------------------------------------------- the model
-
-
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    def find_nothing(name: str) -> None:
-        """Find no package of this name."""
-
-    monkeypatch.setattr("importlib.util.find_spec", find_nothing)
-    with pytest.raises(RunError, match=r"pip install 'op_jupyter\[openai\]'") as caught:
-        resolve("openai:gpt-test")
-    assert caught.value.kind == "setup"
 
 
 def test_without_a_name_there_is_a_default_model() -> None:

@@ -23,7 +23,7 @@ def test_what_fails_after_it_has_said_something_is_an_error_and_not_sent_again(e
         yield BlockStart(0, TextContent(""))
         raise error
 
-    reply = Reply(list(stream_with_retries(Request("m", None, [UserMessage("Hi")], []), "any", attempt)))
+    reply = Reply(list(stream_with_retries(Request("m", None, [UserMessage("Hi")], []), attempt)))
     assert reply.end.stop_reason == "error"
     assert (len(attempts), reply.retries) == (1, [])
 

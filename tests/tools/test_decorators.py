@@ -156,7 +156,7 @@ def test_without_a_runtime_the_error_says_what_to_import(monkeypatch: pytest.Mon
     @agentic_function
     def ask(runtime: Any = None) -> None: ...
 
-    monkeypatch.setattr(decorators, "runtime_provider", decorators._no_runtime)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(decorators, "runtime_provider", decorators._no_runtime)
     with pytest.raises(RunError, match=r"import op_jupyter\.runtime"):
         ask()
 
@@ -213,7 +213,7 @@ def test_a_class_or_something_that_cannot_be_called_is_refused() -> None:
         agentic_function("name")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"@function goes on a function, not on <classmethod"):
 
-        class Search:  # pyright: ignore[reportUnusedClass]
+        class Search:
             @function
             @classmethod
             def web(cls) -> None: ...
@@ -222,7 +222,7 @@ def test_a_class_or_something_that_cannot_be_called_is_refused() -> None:
 def test_a_method_is_passed_bound_to_its_object() -> None:
     with pytest.raises(TypeError, match=r"web is a method: pass it bound to its object, in tools=\[object.web\]"):
 
-        class Wrong:  # pyright: ignore[reportUnusedClass]
+        class Wrong:
             @function
             def web(self, query: str) -> None: ...
 
