@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, Literal
 
@@ -44,7 +45,7 @@ from op_jupyter.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from op_jupyter.providers import Request, ToolChoice, ToolSpec
+from op_jupyter.providers import Request, ToolSpec
 from op_jupyter.redact import redact
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
 from op_jupyter.tools.registry import AgentTool
@@ -67,8 +68,10 @@ def _run_loop(context: AgentContext, control: RunControl, emit: Emit) -> None:
         stop_reason, error, error_kind = _rounds(context, control, emit)
     except BaseException as failure:
         stop_reason, error = ("aborted" if control.aborted else "error"), redact(error_text(failure))
+        _answer_the_rest(context, emit)
         raise
     finally:
+        control.join()
         _announce(context, emit, control.close(), "undelivered")
         emit(AgentEventAgentEnd(**context.where, stop_reason=stop_reason, error=error, error_kind=error_kind))
 
@@ -88,7 +91,7 @@ def _rounds(
             if control.aborted:
                 _announce(context, emit, pending_messages, "undelivered")
                 return "aborted", None, None
-            if inner_iterations == cap:
+            if inner_iterations >= cap:
                 _announce(context, emit, pending_messages, "undelivered")
                 return "max_iterations", None, None
             inner_iterations += 1
@@ -105,16 +108,16 @@ def _rounds(
         pending_messages = _get_follow_up_messages(context, control)
         while not pending_messages:
             if control.close_if_idle():
-                return message.stop_reason, None, None
+                return ("aborted" if control.aborted else message.stop_reason), None, None
             pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
 
 
 def _get_steering_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:
-    return [*control.get_steering_messages(), *context.get_steering_messages()]
+    return [*control.get_steering_messages(), *control.interruptible(context.get_steering_messages)]
 
 
 def _get_follow_up_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:
-    return [*control.get_follow_up_messages(), *context.get_follow_up_messages()]
+    return [*control.get_follow_up_messages(), *control.interruptible(context.get_follow_up_messages)]
 
 
 def _say(context: AgentContext, emit: Emit, messages: list[UserMessage]) -> None:
@@ -171,7 +174,7 @@ def _stream_assistant_response(
     except RunError as error:
         end = StreamEnd("error", error_message=str(error), error_kind=error.kind)
     except Exception as error:
-        log.exception("The provider %s failed", context.model)
+        log.debug("The provider %s failed", context.model, exc_info=True)
         end = StreamEnd("error", error_message=redact(error_text(error)), error_kind="provider")
     if end is None:
         lost = "The reply broke off: the stream ended without its closing event. Run again."
@@ -179,16 +182,17 @@ def _stream_assistant_response(
     message = message_of(_with_unique_ids(content, context.messages), end, provider, name)
     emit(AgentEventMessageEnd(**context.where, message=message))
     context.messages.append(message)
-    if context.reset_tool_choice and _is_pick(context.tool_choice, message):
+    if context.reset_tool_choice and _is_pick(context, message):
         context.tool_choice = "auto"
     return message, end.error_kind
 
 
-def _is_pick(tool_choice: ToolChoice, message: AssistantMessage) -> bool:
-    """Whether `message` makes the pick that `tool_choice` forces."""
-    if isinstance(tool_choice, str):
-        return tool_choice == "required" and bool(message.tool_calls)
-    return any(call.name == tool_choice["name"] for call in message.tool_calls)
+def _is_pick(context: AgentContext, message: AssistantMessage) -> bool:
+    """Whether `message` makes the pick that the choice of the run forces."""
+    picked = {call.name for call in message.tool_calls} & context.tools.keys()
+    if isinstance(context.tool_choice, str):
+        return context.tool_choice == "required" and bool(picked)
+    return context.tool_choice["name"] in picked
 
 
 def _with_unique_ids(content: list[Block], earlier: list[Message]) -> list[Block]:
@@ -240,6 +244,15 @@ def _reason_not_to_run(context: AgentContext, message: AssistantMessage, positio
     return None
 
 
+def _answer_the_rest(context: AgentContext, emit: Emit) -> None:
+    """Answer the calls that the failure of the loop itself has left without a result."""
+    answered = {message.tool_call_id for message in context.messages if isinstance(message, ToolResultMessage)}
+    for message in context.messages:
+        for call in message.tool_calls if isinstance(message, AssistantMessage) else []:
+            if call.id not in answered:
+                _answer(context, emit, call, "Not run: the run ended before this call.", "not_run")
+
+
 def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:
     _answer(context, emit, call, "Skipped due to queued user message", "skipped")
 
@@ -285,7 +298,8 @@ def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str
     if tool is None:
         there_are = f"There are: {', '.join(context.tools)}." if context.tools else "There are none."
         raise ValueError(f"There is no function {call.name!r}. {there_are}")
-    if call.raw_arguments is not None and tool.parameters.get("properties"):
+    takes_none = not tool.parameters.get("properties") and tool.parameters.get("additionalProperties") is False
+    if call.raw_arguments is not None and not takes_none:
         raise ValueError(f"The arguments are not a JSON object: {call.raw_arguments}")
     return tool, validate_tool_arguments(tool, call.arguments)
 
@@ -302,17 +316,15 @@ def _run_tool(
         # An interrupt may land in what a function prints, and must not tear the record.
         control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
 
-    def body() -> Any:
-        with context.capture(emit_output):
-            return call_tool(tool, arguments)
-
     in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
     run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
     tools_token = _current_tools.set(list(context.tools.values()))
     try:
-        value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)
-        if inspect.isawaitable(value):
-            value = control.run_coroutine(value, tool.timeout)
+        with context.capture(emit_output):
+            body = partial(call_tool, tool, arguments)
+            value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)
+            if inspect.isawaitable(value):
+                value = control.run_coroutine(value, tool.timeout)
         context.values[call.id] = value
         return control.interruptible(
             lambda: to_content(

@@ -8,13 +8,22 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from op_jupyter.context import AgentContext, CurrentRun, _current_run, _current_tools, runs_under_way
 from op_jupyter.errors import RunError
-from op_jupyter.messages import ImageContent, InputBlock, Message, TextContent, UserMessage
+from op_jupyter.messages import (
+    AssistantMessage,
+    ImageContent,
+    InputBlock,
+    Message,
+    TextContent,
+    ToolResultMessage,
+    UserMessage,
+)
 from op_jupyter.providers import Connection, Model, ToolChoice, default_model, resolve
-from op_jupyter.redact import redact
+from op_jupyter.redact import redact, whole_characters
 from op_jupyter.tools.registry import AgentTool, menu, registered
 
 if TYPE_CHECKING:
@@ -51,9 +60,17 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
     prompt = UserMessage(_blocks(content))
     tools = {tool.name: tool for tool in _menu(runtime, arguments.get("tools"), parent)}
     tool_choice = arguments.get("tool_choice", "auto")
-    if isinstance(tool_choice, dict) and tool_choice["name"] not in tools:
+    named = tool_choice.get("name") if isinstance(tool_choice, dict) else None
+    if tool_choice not in ("auto", "required", "none") and named not in tools:
         there_are = ", ".join(["auto", "required", "none", *tools])
-        raise ValueError(f"tool_choice is one of {there_are}, and not {tool_choice['name']!r}")
+        raise ValueError(f"tool_choice is one of {there_are}, and not {named or tool_choice!r}")
+    history = list(arguments.get("history") or [])
+    for message in history:
+        if not isinstance(message, UserMessage | AssistantMessage | ToolResultMessage):
+            raise TypeError(f"history takes messages of op_jupyter, not {type(message).__name__}")
+    most = arguments.get("max_iterations")
+    if most is not None and not isinstance(most, int):
+        raise TypeError(f"max_iterations takes a whole number, not {most!r}")
     model, connection = _model(runtime, arguments.get("model"), parent)
     return AgentContext(
         run_id=uuid.uuid4().hex,
@@ -63,17 +80,17 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
         model=model,
         connection=connection,
         system=arguments.get("system") or runtime.system,
-        messages=list(arguments.get("history") or []),
+        messages=history,
         prompts=[prompt],
         tools=tools,
         options={**runtime.options, **(arguments.get("options") or {})},
         tool_choice=tool_choice,
         reset_tool_choice=arguments.get("reset_tool_choice", True),
         parallel_tool_calls=arguments.get("parallel_tool_calls"),
-        max_iterations=arguments.get("max_iterations"),
+        max_iterations=most,
         get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
         get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
-        capture=runtime.capture,
+        capture=parent.context.capture if parent else runtime.capture,
     )
 
 
@@ -109,7 +126,7 @@ def _blocks(content: Content) -> list[InputBlock]:
     blocks: list[InputBlock] = []
     for item in items:
         if isinstance(item, str):
-            blocks.append(TextContent(redact(item)))
+            blocks.append(TextContent(whole_characters(redact(item))))
         elif isinstance(item, TextContent | ImageContent):
             blocks.append(item)
         else:
@@ -125,6 +142,9 @@ def _queue(source: Literal["steering", "follow_up"], get_messages: GetQueued | N
         return list
 
     def get() -> list[UserMessage]:
-        return [UserMessage(item, source) if isinstance(item, str) else item for item in get_messages()]
+        return [
+            UserMessage(item, source) if isinstance(item, str) else replace(item, source=source)
+            for item in get_messages()
+        ]
 
     return get

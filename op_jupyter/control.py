@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -50,6 +50,7 @@ class RunControl:
         self._aborted: Literal["interrupt", "stop"] | None = None
         # The root's alone:
         self._inboxes: set[SimpleQueue[Any]] = set()
+        self._threads: set[Future[Any]] = set()
         self._owns_sigint = False
         self._interruptible = False
         self._interrupts = 0
@@ -116,6 +117,18 @@ class RunControl:
             if root._owns_sigint and root._interruptible and not _in_main_thread() and hasattr(signal, "pthread_kill"):
                 root._stop_signal_sent = True
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def keep(self, thread: Future[Any]) -> None:
+        """Let the root run not end before `thread`, in which a nested run goes on."""
+        root = self._root
+        if root is not self:
+            root._threads.add(thread)
+            thread.add_done_callback(root._threads.discard)
+
+    def join(self) -> None:
+        """Wait for the threads of nested runs, where this is the root."""
+        if self._root is self:
+            wait(tuple(self._threads))
 
     def abort_subtree(self) -> None:
         """End this run and those nested in it, but not the ones that it is nested in. From any thread."""
@@ -262,7 +275,8 @@ class RunControl:
         """The next item. SimpleQueue, because a signal handler may put into it while the main thread gets from it."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.aborted:
-            item = inbox.get(timeout=None if deadline is None else max(0, deadline - time.monotonic()))
+            left = None if deadline is None else min(threading.TIMEOUT_MAX, max(0, deadline - time.monotonic()))
+            item = inbox.get(timeout=left)
             if item is not _WAKE:
                 return item
         raise Aborted

@@ -9,37 +9,49 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from op_jupyter.errors import RunError
-from op_jupyter.events import AgentEvent
+from op_jupyter.events import AgentEvent, AgentEventMessageUpdate, AgentEventSteering
 from op_jupyter.record import Run, fold
+from op_jupyter.redact import known_keys, writable
 
 log = logging.getLogger(__name__)
 
 OnEvent = Callable[[AgentEvent], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Emitter:
-    """Folds each event into the record `run`, then calls the subscribers; one that fails is logged."""
+    """Folds each event into the record `run`, then calls the subscribers; one that fails is logged.
+
+    What it takes is made fit to be written first, here and nowhere else. After the end of the run it takes nothing.
+    """
 
     run: Run
     subscribers: list[OnEvent]
     lock: threading.RLock
+    api_key: str | None = field(default=None, repr=False)
+    keys: list[str] = field(default_factory=list[str], repr=False)
 
     def __call__(self, event: AgentEvent) -> None:
         with self.lock:
+            if self.run.ended is not None and not isinstance(event, AgentEventSteering):
+                return  # a function that was left goes on, and still writes
+            if not isinstance(event, AgentEventMessageUpdate):
+                self.keys = known_keys(self.api_key)
+            event = writable(event, self.keys)
             fold(self.run, event)
             for subscriber in self.subscribers:
                 try:
                     subscriber(event)
-                except Exception:
-                    log.exception("A subscriber failed on an event of kind %r", event.kind)
+                except Exception as error:
+                    log.warning("A subscriber failed on an event of kind %r: %r", event.kind, error)
+                    log.debug("A subscriber failed", exc_info=True)
 
     def with_subscriber(self, subscriber: OnEvent) -> Emitter:
         """The same, for one nested run that somebody listens to."""
-        return Emitter(self.run, [*self.subscribers, subscriber], self.lock)
+        return replace(self, subscribers=[*self.subscribers, subscriber])
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ Pure functions from messages to messages; what one wire format alone demands sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
@@ -42,7 +43,7 @@ def replayable(messages: list[Message]) -> list[Message]:
             case AssistantMessage():
                 blocks = [block for block in message.content if not _is_blank(block)]
                 if blocks:
-                    replayed.append(replace(message, content=blocks))
+                    replayed.append(replace(message, content=[_with_safe_name(block) for block in blocks]))
                     replayed.extend(_answers(message, messages[position + 1 :]))
             case ToolResultMessage():
                 pass  # replayed behind the message that holds its call
@@ -63,6 +64,13 @@ def _answers(message: AssistantMessage, later: Iterable[Message]) -> list[ToolRe
         results.get(call.id) or ToolResultMessage(call.id, call.name, [TextContent(UNANSWERED)], is_error=True)
         for call in message.tool_calls
     ]
+
+
+def _with_safe_name(block: Block) -> Block:
+    """A call whose name, made up by the model, a provider would refuse to be sent."""
+    if not isinstance(block, ToolCall) or re.fullmatch("[a-zA-Z0-9_-]{1,64}", block.name):
+        return block
+    return replace(block, name=re.sub("[^a-zA-Z0-9_-]", "_", block.name)[:64] or "_")
 
 
 def _is_blank(block: Block) -> bool:

@@ -232,7 +232,7 @@ def fold(root: Run, event: AgentEvent) -> None:
         case AgentEventToolStart():
             run.steps.append(CallStep(round=run.rounds, call=event.call, started=event.time))
         case AgentEventToolUpdate():
-            _call(run, event.call_id).output.append(event.output)
+            _write(_call(run, event.call_id).output, event.output)
         case AgentEventToolEnd():
             _end_call(run, event)
         case AgentEventRetry():
@@ -267,6 +267,15 @@ def _end_call(run: Run, event: AgentEventToolEnd) -> None:
         last = CallStep(round=run.rounds, call=event.call, started=event.time)
         run.steps.append(last)
     last.state, last.result, last.ended = event.outcome, event.message, event.time
+
+
+def _write(outputs: list[dict[str, Any]], output: dict[str, Any]) -> None:
+    """Add an output; what goes on in one stream is one output, however often a function writes."""
+    last = outputs[-1] if outputs else {}
+    if output["output_type"] == "stream" == last.get("output_type") and output["name"] == last["name"]:
+        outputs[-1] = {**last, "text": last["text"] + output["text"]}
+    else:
+        outputs.append(output)
 
 
 def _steer(run: Run, event: AgentEventSteering) -> None:

@@ -61,7 +61,7 @@ class Runtime:
         timeout: float = 600,
         max_retries: int = 2,
     ) -> None:
-        if timeout <= 0:
+        if not timeout > 0:
             raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
         if max_retries < 0:
             raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
@@ -150,13 +150,20 @@ class Runtime:
         """
         context, control = context_for(self, content, arguments), _new_control()
         # A thread of its own: in a pool, nested runs could wait for threads that wait for them.
-        running = asyncio.wrap_future(in_thread(lambda: self._exec(context, control, on_event), "op_jupyter aexec"))
+        thread = in_thread(lambda: self._exec(context, control, on_event), "op_jupyter aexec")
+        control.keep(thread)
+        running = asyncio.wrap_future(thread)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             control.abort_subtree()
             await asyncio.wait([running])
             raise
+
+    @property
+    def under_way(self) -> Emitter | None:
+        """Where the events of the run under way go, with its record; `None` when there is no run."""
+        return self._root.emit if self._root else None
 
     def steer(self, text: str) -> None:
         """Put a message into the run under way, from any thread: the next request holds it.
@@ -202,8 +209,12 @@ class Runtime:
             emit = cast(Emitter, parent.emit)
             nested = emit.with_subscriber(on_event) if on_event else emit
             return control.shielded(lambda: self._run(context, control, nested, parent.context.run_id))
-        with self._root_run(context, control, on_event) as emit, control.owning_interrupts():
-            return self._run(context, control, emit, None)
+        with control.owning_interrupts(), self._root_run(context, control, on_event) as emit:
+            answer = self._run(context, control, emit, None)
+        # One that came when the run was all but over must not let the next cell run.
+        if control.aborted == "interrupt":
+            raise KeyboardInterrupt
+        return answer
 
     @contextlib.contextmanager
     def _root_run(self, context: AgentContext, control: RunControl, on_event: OnEvent | None) -> Iterator[Emitter]:
@@ -211,7 +222,7 @@ class Runtime:
             subscribers = [on_event] if on_event else []
             if path := os.environ.get("OP_JUPYTER_EVENTS"):
                 subscribers.append(stack.enter_context(events_written_to(path)))
-            emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock())
+            emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock(), context.connection.api_key)
             with self._lock:
                 if self._root is not None:
                     raise RunError(

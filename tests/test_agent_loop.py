@@ -352,6 +352,58 @@ def test_calls_of_a_truncated_reply_do_not_run_and_say_that_the_arguments_were_c
     assert result.is_error and "cut" in result.text and not asked(runtime).values
 
 
+def test_a_forced_choice_is_not_released_by_a_name_that_is_not_on_the_menu() -> None:
+    seen: list[Any] = []
+    replies: list[Any] = [[call("nope")], [call("add", a=1, b=1)], "done"]
+
+    def pick(request: Request) -> Any:
+        seen.append(request.tool_choice)
+        return replies[len(seen) - 1]
+
+    Runtime(model=scripted([pick] * 3)).exec("go", tools=[add], tool_choice="required")
+    assert seen == ["required", "required", "auto"]
+
+
+def test_a_message_of_a_callback_is_reported_at_the_cap_too() -> None:
+    runtime = Runtime(model=scripted(["one"]))
+    runtime.exec("go", max_iterations=1, get_follow_up_messages=lambda: [UserMessage("more")])
+    assert asked(runtime).undelivered == [UserMessage("more", "follow_up")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"max_iterations": 2.5}, "max_iterations"),
+        ({"max_iterations": "3"}, "max_iterations"),
+        ({"tool_choice": "always"}, "always"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice"),
+        ({"history": [{"role": "user"}]}, "history"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_before_anything_is_asked(
+    arguments: dict[str, Any], error: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        Runtime(model=scripted([])).exec("go", tools=[add], **arguments)
+
+
+def test_a_function_of_any_keywords_does_not_run_when_its_arguments_are_no_object() -> None:
+    def anything(**values: int) -> str:
+        return "ran"
+
+    broken = AssistantMessage([ToolCall("1", "anything", {}, raw_arguments="[1")], "tool_use")
+    runtime = Runtime(model=says(broken, AssistantMessage([TextContent("ok")])))
+    runtime.exec("go", tools=[anything])
+    assert results(asked(runtime))[0].is_error and not asked(runtime).values
+
+
+def test_a_name_that_a_provider_would_refuse_is_not_replayed_as_it_came() -> None:
+    seen: list[Request] = []
+    runtime = Runtime(model=scripted([[call("functions.add x")], lambda request: seen.append(request) or "ok"]))
+    runtime.exec("go", tools=[add])
+    assert seen[0].messages[1].content[0].name == "functions_add_x"  # type: ignore[union-attr]
+
+
 # -------------------------------------------------------------------- errors
 
 

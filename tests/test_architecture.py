@@ -48,7 +48,9 @@ MAY_IMPORT = {
     "notebook.static_*": VALUES | {"record", "notebook.static_*"},
     "notebook.widget": VALUES | {"record"},
     # Recording is something that the notebook does to a model.
-    "notebook*": VALUES | TOOLS | {"control", "notebook*", "providers", "providers.replay", "record", "runtime"},
+    "notebook*": VALUES
+    | TOOLS
+    | {"control", "emit", "notebook*", "providers", "providers.replay", "record", "runtime"},
     "": {"errors", "notebook*", "record", "runtime", *TOOLS},
 }
 

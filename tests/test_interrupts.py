@@ -282,6 +282,83 @@ def test_an_interrupt_between_rounds_tears_no_event_and_ends_the_run() -> None:
     assert results(the_run(runtime))[0].text == "done"
 
 
+def test_an_interrupt_while_the_last_reply_is_taken_in_is_not_lost() -> None:
+    def listen(event: Any) -> None:
+        if event.kind == "message_end" and event.message.kind == "assistant":
+            interrupt()
+            for _ in range(1000):  # the handler runs in here
+                pass
+
+    runtime = Runtime(model=scripted(["done"]))
+    with pytest.raises(KeyboardInterrupt):
+        runtime.exec("go", on_event=listen)
+    assert the_run(runtime).stop_reason == "aborted"
+
+
+def test_an_interrupt_after_the_last_event_still_surfaces() -> None:
+    def listen(event: Any) -> None:
+        if event.kind == "agent_end":
+            interrupt()
+            for _ in range(1000):
+                pass
+
+    with pytest.raises(KeyboardInterrupt):
+        Runtime(model=scripted(["done"])).exec("go", on_event=listen)
+
+
+def test_an_interrupt_leaves_a_callback_that_waits() -> None:
+    inside = threading.Event()
+
+    def get() -> list[str]:
+        inside.set()
+        time.sleep(LONG)
+        return []
+
+    times = when(inside, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Runtime(model=scripted(["done"])).exec("go", get_follow_up_messages=get)
+    assert time.perf_counter() - times[0] < 0.1
+
+
+def test_a_callback_that_fails_leaves_no_call_without_a_result() -> None:
+    asked: list[int] = []
+
+    def get() -> list[str]:
+        asked.append(1)
+        if len(asked) == 2:
+            raise OSError("no line")
+        return []
+
+    def work() -> str:
+        return "done"
+
+    runtime = Runtime(model=scripted([[call("work"), call("work")], "never"]))
+    with pytest.raises(OSError, match="no line"):
+        runtime.exec("go", tools=[work], get_steering_messages=get)
+    assert [result.text for result in results(the_run(runtime))] == ["done", "Not run: the run ended before this call."]
+    assert the_run(runtime).error == "OSError: no line"
+
+
+def test_a_stop_ends_nested_runs_in_other_threads_before_the_run_itself() -> None:
+    inside = threading.Event()
+
+    def slow() -> str:
+        inside.set()
+        time.sleep(0.3)
+        return "done"
+
+    async def ask() -> str:
+        return await Runtime(model=scripted([[call("slow")], "never"])).aexec("inner", tools=[slow])
+
+    runtime = Runtime(model=scripted([[call("ask")], "never"]))
+    when(inside, runtime.abort)
+    with pytest.raises(RunAborted):
+        runtime.exec("go", tools=[ask])
+    (child,) = the_run(runtime).children["call_1"]
+    assert child.stop_reason == "aborted" and len(results(child)) == 1
+    assert (child.ended or 0) <= (the_run(runtime).ended or 0)
+
+
 def test_200_stops_around_the_end_of_a_run_each_end_it_and_hit_nothing_after_it() -> None:
     """Each stop falls at another moment between 'in the function' and 'after the run'."""
     inside = threading.Event()

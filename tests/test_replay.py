@@ -92,7 +92,7 @@ def test_nested_runs_are_recorded_and_replayed_whatever_model_they_name(tmp_path
     runtime = Runtime(model=recorder.wrap(scripted([[call("ask")], "done"])))
     runtime.exec("go", tools=[ask])
     recorder.save(file)
-    assert len(json.loads(file.read_text())["interactions"]) == 3
+    assert len(json.loads(file.read_text())["runs"][0]) == 3
     again = Runtime(model=f"replay:{file}")
     assert again.exec("go", tools=[ask]) == "done"
     assert asked == ["inner"]
@@ -120,3 +120,32 @@ def test_the_model_keeps_its_name_in_a_replay(tmp_path: Path) -> None:
     runtime = Runtime(model=f"replay:{file}")
     runtime.exec("1 + 2?", tools=[add])
     assert runtime.last_run and runtime.last_run.messages[-1].provider == "scripted"  # type: ignore[union-attr]
+
+
+def test_several_runs_keep_what_was_said_in_one_file_and_a_repeated_one_replaces_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    record(file, ["3"])
+    record(file, ["5"], "2 + 3?")
+    record(file, ["three"])
+    answers = [Runtime(model=f"replay:{file}").exec(question, tools=[add]) for question in ("1 + 2?", "2 + 3?")]
+    assert answers == ["three", "5"]
+    assert len(json.loads(file.read_text())["runs"]) == 2
+
+
+def test_a_model_that_raises_fails_again_in_the_replay(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+
+    def ask() -> str:
+        return Runtime(model=scripted([RunError("No credit left.", kind="quota")])).exec("inner", tools=[])
+
+    recorder = Recorder()
+    Runtime(model=recorder.wrap(scripted([[call("ask")], "I see."]))).exec("go", tools=[ask])
+    recorder.save(file)
+    assert Runtime(model=f"replay:{file}").exec("go", tools=[ask]) == "I see."
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'{"format": 99, "runs": []}', b"[]"])
+def test_a_file_that_is_no_cassette_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "c.json").write_bytes(content)
+    with pytest.raises(RunError, match="not a cassette"):
+        Runtime(model=f"replay:{tmp_path / 'c.json'}").exec("go", tools=[])

@@ -13,6 +13,7 @@ from op_jupyter import Run, RunError, Runtime, function
 from op_jupyter.events import AgentEvent
 from op_jupyter.messages import ImageContent
 from op_jupyter.providers import Request
+from op_jupyter.providers.replay import Recorder
 from op_jupyter.record import fold
 from op_jupyter.testing import call, scripted
 
@@ -132,3 +133,36 @@ def test_a_text_that_is_no_record_is_refused() -> None:
 def test_the_record_that_the_front_end_is_tested_with_is_one() -> None:
     text = (Path(__file__).parent / "fixtures" / "runs" / "everything.json").read_text()
     assert json.loads(Run.from_json(text).to_json()) == json.loads(text)
+
+
+def test_no_key_is_in_what_is_written_whoever_says_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_environment, passed = "environment-key", "passed-key-123"
+    monkeypatch.setenv("OPENAI_API_KEY", in_environment)
+    monkeypatch.setenv("OP_JUPYTER_EVENTS", str(tmp_path / "events.jsonl"))
+    both = f"{in_environment} {passed}"
+
+    def tell(text: str) -> str:
+        return text
+
+    recorder = Recorder()
+    model = recorder.wrap(scripted([[both, call("tell", text=both)], both]))
+    runtime = Runtime(model=model, api_key=passed, system=both, options={"note": both})
+    runtime.exec(both, tools=[tell], get_steering_messages=lambda: [])
+    recorder.save(tmp_path / "c.json")
+    assert runtime.last_run
+    for text in (
+        (tmp_path / "events.jsonl").read_text(),
+        (tmp_path / "c.json").read_text(),
+        runtime.last_run.to_json(),
+    ):
+        assert "[redacted]" in text and in_environment not in text and passed not in text
+
+
+def test_halves_of_characters_do_not_keep_a_run_from_being_written(tmp_path: Path) -> None:
+    half = "a\ud83d b"
+    recorder = Recorder()
+    runtime = Runtime(model=recorder.wrap(scripted([[half, call("f\udc00")], half])))
+    runtime.exec(half, tools=[])
+    recorder.save(tmp_path / "c.json")
+    assert runtime.last_run and "\ufffd" in runtime.last_run.text
+    assert Run.from_json(runtime.last_run.to_json()) == runtime.last_run

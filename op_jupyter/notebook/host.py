@@ -6,13 +6,14 @@ Nothing here parses a magic's options or draws a run.
 from __future__ import annotations
 
 import contextlib
-import io
 import re
+import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
-from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
 from op_jupyter.tools.registry import AgentTool, as_tool, registered
@@ -58,44 +59,64 @@ def tools_named(names: list[str], namespace: Mapping[str, Any]) -> list[AgentToo
     return found
 
 
+_output_of_call: ContextVar[EmitOutput | None] = ContextVar("op_jupyter_output_of_call", default=None)
+
+
 @contextlib.contextmanager
 def captured_output(shell: InteractiveShell, emit_output: EmitOutput) -> Iterator[None]:
-    """What is printed and displayed meanwhile goes to `emit_output` as notebook outputs, and not into the cell."""
-    display_pub = shell.display_pub
-    shell.display_pub = _Publisher(emit_output)
+    """What the caller prints and displays goes to `emit_output` as notebook outputs, and not into the cell.
+
+    That is so wherever the context is copied, in threads and coroutines, and nowhere else. The streams and the
+    publisher stay in their place: other threads go on using them, and messages that come in meanwhile set their parent.
+    """
+    for name in ("stdout", "stderr"):
+        if not isinstance(getattr(sys, name), _Routed):
+            setattr(sys, name, _Routed(name, getattr(sys, name)))
+    if "publish" not in vars(shell.display_pub):
+        shell.display_pub.publish = partial(_publish, shell.display_pub.publish)  # type: ignore[method-assign]
+    token = _output_of_call.set(emit_output)
     try:
-        with (
-            contextlib.redirect_stdout(_Stream("stdout", emit_output)),
-            contextlib.redirect_stderr(_Stream("stderr", emit_output)),
-        ):
-            yield
+        yield
     finally:
-        shell.display_pub = display_pub
+        _output_of_call.reset(token)
 
 
-class _Stream(io.TextIOBase):
-    def __init__(self, name: str, emit_output: EmitOutput) -> None:
+class _Routed:
+    """A stream that goes where the function that writes has its output, and else where it went before."""
+
+    def __init__(self, name: str, stream: Any) -> None:
         self._name = name
-        self._emit_output = emit_output
+        self._stream = stream
 
     def write(self, text: str) -> int:
+        emit_output = _output_of_call.get()
+        if emit_output is None:
+            written: int = self._stream.write(text)
+            return written
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if text:
-            self._emit_output({"output_type": "stream", "name": self._name, "text": text})
+            emit_output({"output_type": "stream", "name": self._name, "text": text})
         return len(text)
 
-    def writable(self) -> bool:
-        return True
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
-class _Publisher(DisplayPublisher):
-    def __init__(self, emit_output: EmitOutput) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # IPython's
-        self._emit_output = emit_output
+def _publish(
+    display: Callable[..., None], data: dict[str, Any], metadata: dict[str, Any] | None = None, *rest: Any, **more: Any
+) -> None:
+    from pydantic_core import to_jsonable_python
 
-    def publish(self, data: Any, metadata: Any = None, *_: Any, **__: Any) -> None:
-        # Images come as bytes or as base64; a notebook holds base64.
-        plain = {key: b64encode(item).decode() if isinstance(item, bytes) else item for key, item in data.items()}
-        self._emit_output({"output_type": "display_data", "data": plain, "metadata": metadata or {}})
-
-    def clear_output(self, wait: bool = False) -> None:
-        pass
+    emit_output = _output_of_call.get()
+    if emit_output is None:
+        display(data, metadata, *rest, **more)
+        return
+    # Images come as bytes or as base64; a notebook holds base64.
+    plain = {key: b64encode(item).decode() if isinstance(item, bytes) else item for key, item in data.items()}
+    output = {"output_type": "display_data", "data": plain, "metadata": metadata or {}}
+    emit_output(to_jsonable_python(output, fallback=repr))

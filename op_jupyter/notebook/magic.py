@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import keyword
 import os
+from pathlib import Path
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -16,10 +18,11 @@ from traitlets import Unicode
 
 from op_jupyter.errors import RunError
 from op_jupyter.notebook.bundle import mime_bundle
+from op_jupyter.notebook.channel import register
 from op_jupyter.notebook.host import captured_output, expand_names, tools_named
+from op_jupyter.notebook.live import LiveOutput, is_watched
 from op_jupyter.providers import Model, ToolChoice, default_model, resolve
 from op_jupyter.providers.replay import Recorder
-from op_jupyter.record import Run
 from op_jupyter.runtime import Runtime, set_default_runtime
 
 
@@ -51,7 +54,7 @@ class AgentMagics(Magics):
 
         `{name}` in the text is replaced by the value of a variable. The answer is bound to `_agent`, or to --out NAME.
         """
-        options = parse_argstring(self.agent, line)
+        options = _parsed(self.agent, line)
         namespace = self._shell.user_ns
         if not options.out.isidentifier() or keyword.iskeyword(options.out):
             raise UsageError(f"--out takes a name, not {options.out!r}")
@@ -60,6 +63,7 @@ class AgentMagics(Magics):
         if not cell.strip():
             raise UsageError("There is nothing to ask: write the question below %%agent.")
         run_before = self.runtime.last_run
+        live = LiveOutput(self._shell, self.runtime) if is_watched(self._shell) else None
         try:
             tools = None if options.tools is None else tools_named(_names(options.tools), namespace)
             model, recorder = self._model(options.model, options.record)
@@ -69,6 +73,7 @@ class AgentMagics(Magics):
                 tools=tools,
                 tool_choice=_tool_choice(options.tool_choice),
                 max_iterations=options.max_iterations,
+                on_event=live.on_event if live else None,
             )
             if recorder:
                 recorder.save(options.record)
@@ -79,27 +84,41 @@ class AgentMagics(Magics):
         except (RunError, KeyboardInterrupt) as error:
             raise _in_one_line(error) from None
         finally:
-            if self.runtime.last_run is not run_before:
-                self._show(self.runtime.last_run)
+            run = self.runtime.last_run
+            if run is not None and run is not run_before:
+                if live:
+                    live.finish(run)
+                else:
+                    data, metadata = mime_bundle(run)
+                    self._shell.display_pub.publish(data=data, metadata=metadata)
 
     def _model(self, named: str | None, record: str | None) -> tuple[Model, Recorder | None]:
         """The model to ask, and what keeps its replies, where that is wanted."""
         if record and os.environ.get("OP_JUPYTER_REPLAY", "0") != "0":
             return resolve(f"replay:{record}"), None
+        if record is not None and (not record or Path(record).expanduser().is_dir()):
+            raise UsageError(f"--record takes the name of a file, not {record!r}")
         model = resolve(named or self.model or default_model())
         if record is None:
             return model, None
         recorder = Recorder()
         return recorder.wrap(model), recorder
 
-    def _show(self, run: Run | None) -> None:
-        if run is not None:
-            data, metadata = mime_bundle(run)
-            self._shell.display_pub.publish(data=data, metadata=metadata)
+
+def _parsed(magic: Any, line: str) -> Any:
+    """The options in `line`, without the quotes that IPython leaves on them."""
+    try:
+        options = parse_argstring(magic, line)
+    except ValueError as error:
+        raise UsageError(f"The options cannot be read: {error}") from None
+    for name, value in vars(options).items():
+        if isinstance(value, str) and len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+            setattr(options, name, value[1:-1])
+    return options
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.strip("'\"").split(",") if name.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _tool_choice(text: str) -> ToolChoice:
@@ -118,5 +137,8 @@ def _in_one_line(error: BaseException) -> BaseException:
 
 
 def load(shell: InteractiveShell) -> None:
-    """Register the magics in `shell`."""
+    """Register the magics in `shell`, and in a kernel the comms that views open."""
     shell.register_magics(AgentMagics(shell))
+    kernel = getattr(shell, "kernel", None)
+    if kernel is not None:
+        register(kernel.comm_manager)

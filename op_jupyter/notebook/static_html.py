@@ -21,10 +21,8 @@ from op_jupyter.messages import (
     ThinkingContent,
     ToolCall,
 )
-from op_jupyter.notebook.static_text import SIGNS, notes, one_line, result_line, signature
+from op_jupyter.notebook.static_text import SIGNS, notes, one_line, result_line, shown, signature
 from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
-
-LONGEST = 20_000
 
 _BOX = "border-left:3px solid #8886;padding:0 0 0 10px;margin:6px 0"
 _MUTED = "opacity:.7"
@@ -95,7 +93,7 @@ def _call(step: CallStep, children: list[Run]) -> str:
     sign = (
         f'<b style="color:{_COLOURS.get(step.state, "inherit")}" title="{_STATES[step.state]}">{SIGNS[step.state]}</b>'
     )
-    result = f'<span style="{_MUTED}">{html.escape(result_line(step))}</span>'
+    result = f'<span style="{_MUTED}">{_escaped(result_line(step))}</span>'
     summary = f"{sign} {_code(one_line(signature(step.call)))} {result}"
     arguments = step.call.raw_arguments or json.dumps(step.call.arguments, indent=2, ensure_ascii=False)
     parts = [f"<b>Arguments</b>{_pre(arguments)}"]
@@ -122,7 +120,7 @@ def _content(content: list[InputBlock]) -> str:
 
 
 def _prose(content: list[InputBlock]) -> str:
-    return "".join(html.escape(block.text) if isinstance(block, TextContent) else _image(block) for block in content)
+    return "".join(_escaped(block.text) if isinstance(block, TextContent) else _image(block) for block in content)
 
 
 def _image(block: ImageContent) -> str:
@@ -141,22 +139,24 @@ def _folded(summary: str, body: str, is_open: bool = False) -> str:
 
 
 def _note(text: str) -> str:
-    return f'<p style="{_MUTED}">{html.escape(text)}</p>'
+    return f'<p style="{_MUTED}">{_escaped(text)}</p>'
 
 
 def _code(text: str) -> str:
-    return f"<code>{html.escape(text)}</code>"
+    return f"<code>{_escaped(text)}</code>"
 
 
 def _pre(text: str) -> str:
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters are in the notebook's data"
-    return f'<pre style="{_PRE}">{html.escape(text)}</pre>'
+    return f'<pre style="{_PRE}">{_escaped(text)}</pre>'
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text))
 
 
 def markdown(text: str) -> str:
     """What a model wrote as Markdown, as HTML that can do nothing: no raw HTML, no images, no odd links."""
-    return _renderer()(text)
+    return _renderer()(shown(text))
 
 
 @functools.cache

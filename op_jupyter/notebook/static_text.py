@@ -12,6 +12,13 @@ from op_jupyter.messages import ImageContent, InputBlock, TextContent, ToolCall
 from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
 
 WIDTH = 100
+LONGEST = 20_000
+"""So many characters of one text are shown; the notebook's data has the rest."""
+
+# C0 but newline and tab, C1, and what turns the direction of text: they would act on a terminal, or mislead a reader.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)} | {
+    code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 SIGNS = {
     "ok": "✓",
     "error": "✗",
@@ -25,7 +32,14 @@ SIGNS = {
 
 def to_text(run: Run) -> str:
     """The run: each message and answer in full, each call in one line."""
-    return "\n".join(_lines(run))
+    return shown("\n".join(_lines(run)))
+
+
+def shown(text: str) -> str:
+    """`text` as a person may safely look at it: not too long, and control characters as they are written in Python."""
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters are in the notebook's data"
+    return text.replace("\r\n", "\n").translate(_CONTROLS)
 
 
 def _lines(run: Run) -> list[str]:

@@ -12,7 +12,16 @@ from typing import Any, Literal, assert_never
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
 from op_jupyter.messages import StopReason, TextContent, ThinkingContent, ToolCall, Usage
-from op_jupyter.providers._shared import ProviderError, as_dict, as_list, as_str, from_json, http_error, parse_arguments
+from op_jupyter.providers._shared import (
+    ProviderError,
+    as_dict,
+    as_int,
+    as_list,
+    as_str,
+    from_json,
+    http_error,
+    parse_arguments,
+)
 
 PROVIDER = "openai"
 DONE = "[DONE]"
@@ -92,7 +101,7 @@ class _Reply:
         if chunk.get("error") or chunk.get("object") == "error":
             raise _event_error(chunk)
         for choice in map(as_dict, as_list(chunk.get("choices"))):
-            if choice.get("index"):
+            if choice.get("index") not in (None, 0, "0"):
                 continue  # a second reply, which nobody asked for
             yield from self._add_delta(as_dict(choice.get("delta")))
             self.finish = as_str(choice.get("finish_reason")) or self.finish
@@ -223,13 +232,13 @@ def _grow_details(details: list[dict[str, Any]], detail: dict[str, Any]) -> None
 
 def _usage(usage: dict[str, Any]) -> Usage:
     read, written = as_dict(usage.get("prompt_tokens_details")), as_dict(usage.get("completion_tokens_details"))
-    cache_read, cache_write = read.get("cached_tokens") or 0, read.get("cache_write_tokens") or 0
+    cache_read, cache_write = as_int(read.get("cached_tokens")), as_int(read.get("cache_write_tokens"))
     return Usage(
-        input=max(0, (usage.get("prompt_tokens") or 0) - cache_read - cache_write),
-        output=usage.get("completion_tokens") or 0,
+        input=max(0, as_int(usage.get("prompt_tokens")) - cache_read - cache_write),
+        output=as_int(usage.get("completion_tokens")),
         cache_read=cache_read,
         cache_write=cache_write,
-        reasoning=written.get("reasoning_tokens") or 0,
+        reasoning=as_int(written.get("reasoning_tokens")),
     )
 
 

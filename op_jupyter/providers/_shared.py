@@ -270,12 +270,16 @@ def from_json(text: str) -> Any:
     import pydantic_core
 
     try:
-        return pydantic_core.from_json(text)
+        return pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError:
         try:
-            return _without_lone_surrogates(json.loads(text, strict=False))
+            return _without_lone_surrogates(json.loads(text, strict=False, parse_constant=_refuse))
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def to_json(value: Any) -> bytes:
@@ -306,6 +310,11 @@ def as_dict(value: Any) -> dict[str, Any]:
 def as_list(value: Any) -> Sequence[Any]:
     """A value of JSON, where it is an array; else an empty one."""
     return cast("Sequence[Any]", value) if isinstance(value, list) else []
+
+
+def as_int(value: Any) -> int:
+    """A value of JSON, where it is a whole number; else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def as_str(value: Any) -> str:

@@ -31,7 +31,7 @@ Turn = tuple[Literal["user", "assistant"], str]
 Schema = dict[str, Any]
 
 EXAMPLES = 4
-WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+WORDS = ("Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta")
 INSTRUCTIONS = """\
 You answer with the help of functions. Every reply is one JSON object: {"call": name, "arguments": {…}} to call a \
 function, or {"answer": text} to answer the user.
@@ -166,25 +166,26 @@ def _definition(ref: str, root: Schema) -> Schema:
 
 
 def _examples(tools: list[ToolSpec]) -> Iterator[Message]:
-    """Conversations made from the schemas: each function alone, the first two in a row, and small talk.
+    """Conversations made from the schemas: each function alone, two in a row, and small talk before the last of these.
 
-    Without them a small model does not call, calls again instead of answering, or calls when it is greeted.
+    Without them a small model does not call, calls again instead of answering, or calls when it is greeted. The last
+    counts most: small talk there keeps it from calling at all.
     """
     steps = [
-        (tool, _sample(tool.parameters, tool.parameters, "", number), str(17 + 5 * number))
+        (tool, _sample(tool.parameters, tool.parameters, number), str(17 + 5 * number))
         for number, tool in enumerate(tools[:EXAMPLES])
     ]
-    for example in [*([step] for step in steps), *([steps[1::-1]] if len(steps) > 1 else [])]:
+    examples = [[step] for step in steps] + ([steps[1::-1]] if len(steps) > 1 else [])
+    for example in examples:
+        if example is examples[-1]:
+            yield UserMessage("Hi!")
+            yield AssistantMessage([TextContent("Hello! What can I do for you?")])
         yield UserMessage(", then ".join(_wish(tool, arguments) for tool, arguments, _ in example) + ".")
         for tool, arguments, result in example:
             yield AssistantMessage([ToolCall("", tool.name, arguments)])
             yield ToolResultMessage("", tool.name, [TextContent(result)])
         results = " and ".join(result for _, _, result in example)
-        answer = f"The results are {results}." if len(example) > 1 else f"The result is {results}."
-        yield AssistantMessage([TextContent(answer)])
-    if tools:
-        yield UserMessage("Hi!")
-        yield AssistantMessage([TextContent("Hello! What can I do for you?")])
+        yield AssistantMessage([TextContent(f"The {'results are' if len(example) > 1 else 'result is'} {results}.")])
 
 
 def _wish(tool: ToolSpec, arguments: dict[str, Any]) -> str:
@@ -192,25 +193,24 @@ def _wish(tool: ToolSpec, arguments: dict[str, Any]) -> str:
     return tool.description.rstrip(".") + (f" ({given})" if given else "")
 
 
-def _sample(schema: Schema, root: Schema, name: str, number: int, depth: int = 0) -> Any:
+def _sample(schema: Schema, root: Schema, number: int, depth: int = 0) -> Any:
     """A value that fits the schema, at least in its types."""
     match schema:
         case {"$ref": str(ref)} if depth < 5:
-            return _sample(_definition(ref, root), root, name, number, depth + 1)
+            return _sample(_definition(ref, root), root, number, depth + 1)
         case {"examples": [value, *_]} | {"enum": [value, *_]} | {"const": value}:
             return value
         case {"anyOf": [option, *_]} | {"oneOf": [option, *_]} if depth < 5:
-            return _sample(as_dict(option), root, name, number, depth + 1)
+            return _sample(as_dict(option), root, number, depth + 1)
         case {"type": "array", "items": items} if depth < 5:
-            return [_sample(as_dict(items), root, name, number + more, depth + 1) for more in (0, 1)]
+            return [_sample(as_dict(items), root, number + more, depth + 1) for more in (0, 1)]
         case {"type": "array"}:
             return []
         case {"type": "object"} if depth < 5:
             properties = as_dict(schema.get("properties"))
             required = [key for key in properties if key in as_list(schema.get("required"))]
             return {
-                key: _sample(as_dict(properties[key]), root, key, number + at, depth + 1)
-                for at, key in enumerate(required)
+                key: _sample(as_dict(properties[key]), root, number + at, depth + 1) for at, key in enumerate(required)
             }
         case {"type": "string"}:
             return WORDS[number % len(WORDS)]

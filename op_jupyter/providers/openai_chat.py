@@ -64,6 +64,9 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = _client(request.connection)
     response = _send(client, request)
     try:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith(("text/html", "application/json")):
+            raise ProviderError(f"{client.base_url} answered with {kind}, and not with a stream of a reply", "provider")
         yield from read_chunks(_data(response, client, request.connection.timeout))
     finally:
         response.close()

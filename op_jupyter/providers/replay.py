@@ -8,13 +8,12 @@ from __future__ import annotations
 import functools
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from op_jupyter.errors import ErrorKind, RunError
 from op_jupyter.events import (
@@ -30,11 +29,10 @@ from op_jupyter.events import (
 )
 from op_jupyter.messages import AssistantMessage, Block
 from op_jupyter.providers import Model, Request
+from op_jupyter.redact import known_keys, writable
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +46,10 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """The content of a cassette file."""
+    """The content of a cassette file: one or more runs, each as the interactions it needed, in order of asking."""
 
-    interactions: list[Interaction] = field(default_factory=list[Interaction])
-    format: int = FORMAT
+    runs: list[list[Interaction]] = field(default_factory=list[list[Interaction]])
+    format: Literal[1] = 1
 
 
 @functools.cache
@@ -65,43 +63,67 @@ def _adapter() -> TypeAdapter[Cassette]:
 
 
 class Recorder:
-    """Keeps what every model that it wraps is asked and says; `save` writes it down."""
+    """Keeps what every model that it wraps is asked and says in one run; `save` writes it down."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cassette = Cassette()
+        self._interactions: list[Interaction | None] = []
 
     def wrap(self, model: Model) -> Model:
         """`model`, with all that it says being kept, and all that is said in runs nested under it."""
 
         def stream(request: Request) -> Iterator[StreamEvent]:
+            with self._lock:
+                position = len(self._interactions)
+                self._interactions.append(None)
             content: list[Block] = []
-            for event in model.stream(request):
-                match event:
-                    case BlockStart() | BlockDelta() | BlockEnd():
-                        apply_update(content, event)
-                    case StreamEnd():
-                        self._keep(model, request, content, event)
-                    case StreamRetry():
-                        pass
-                yield event
+            end = StreamEnd("error", error_message="The reply was left before its end.")
+            try:
+                for event in model.stream(request):
+                    match event:
+                        case BlockStart() | BlockDelta() | BlockEnd():
+                            apply_update(content, event)
+                        case StreamEnd():
+                            end = event
+                        case StreamRetry():
+                            pass
+                    yield event
+            except Exception as error:
+                kind = error.kind if isinstance(error, RunError) else "provider"
+                end = StreamEnd("error", error_message=str(error), error_kind=kind)
+                raise
+            finally:
+                reply = message_of(content, end, model.provider, model.name)
+                interaction = Interaction(_asked(request), reply, end.error_kind)
+                keys = known_keys(request.connection.api_key)
+                self._interactions[position] = writable(interaction, keys)
 
         return replace(model, stream=stream, within=self.wrap)
 
-    def _keep(self, model: Model, request: Request, content: list[Block], end: StreamEnd) -> None:
-        reply = message_of(content, end, model.provider, model.name)
-        with self._lock:
-            self._cassette.interactions.append(Interaction(_asked(request), reply, end.error_kind))
+    def save(self, name: str | Path) -> None:
+        """Write the run into the cassette file `name`: wholly, or not at all. Folders are made as needed.
 
-    def save(self, path: str | Path) -> None:
-        """Write the cassette: whole, or not at all. Folders are made as needed."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(_adapter().dump_python(self._cassette, mode="json"), indent=1, ensure_ascii=False)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(temporary, target)
+        Other runs in the file stay, but for one that began with the same question.
+
+        Raises:
+            OSError: when the file cannot be written.
+        """
+        path = Path(name).expanduser()
+        interactions = [interaction for interaction in self._interactions if interaction]
+        try:
+            others = _load(str(name)).runs
+        except RunError:
+            others = []
+        first = interactions[0].request if interactions else None
+        runs = [run for run in others if run and run[0].request != first]
+        content = _adapter().dump_python(Cassette([*runs, interactions]), mode="json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _asked(request: Request) -> dict[str, Any]:
@@ -110,7 +132,7 @@ def _asked(request: Request) -> dict[str, Any]:
 
     names = ("system", "messages", "tools", "tool_choice", "parallel_tool_calls", "options")
     asked: dict[str, Any] = to_jsonable_python({name: getattr(request, name) for name in names}, bytes_mode="base64")
-    return asked
+    return writable(asked, known_keys(request.connection.api_key))
 
 
 # -------------------------------------------------------------------- replay
@@ -122,7 +144,7 @@ def model(name: str) -> Model:
     Raises:
         RunError: of kind `setup`, when there is no such file or it is not a cassette.
     """
-    interactions = list(_load(name).interactions)
+    interactions = [interaction for run in _load(name).runs for interaction in run]
     lock = threading.Lock()
 
     def stream(request: Request) -> Iterator[StreamEvent]:
@@ -142,11 +164,9 @@ def model(name: str) -> Model:
 def _load(name: str) -> Cassette:
     how = f"Record it: run the cell with --record {name}"
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        return _adapter().validate_json(Path(name).expanduser().read_bytes())
     except OSError:
         raise RunError(f"There is no cassette {name!r}. {how}", kind="setup") from None
-    try:
-        return _adapter().validate_json(text)
     except ValueError:
         raise RunError(f"{name!r} is not a cassette of op_jupyter. {how}", kind="setup") from None
 

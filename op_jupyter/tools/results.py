@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard, cast
 
 from op_jupyter.messages import ImageContent, InputBlock, TextContent
-from op_jupyter.redact import redact
+from op_jupyter.redact import redact, whole_characters
 
 MOST_ITEMS = 1000
 """So many items are taken from a generator."""
@@ -90,11 +90,7 @@ def _is_iterator(value: Any) -> TypeGuard[Iterator[Any]]:
 
 
 def _clean(text: str, limit: int) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # Two halves of an emoji become the emoji; a half that stands alone cannot be sent.
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = whole_characters(text)
     # Keys are taken out before the cut, since half a key would not be recognized.
     return clip(redact(text), limit) if text.strip() else _NO_OUTPUT
 

@@ -124,6 +124,9 @@ def test_a_failed_run_leaves_the_cassette_as_it_was(ready: InteractiveShell, cas
 @pytest.mark.parametrize(
     ("line", "text", "said"),
     [
+        ('--tools "add', "hi", "UsageError: The options cannot be read: No closing quotation"),
+        ("--record '' --model replay:c.json", "hi", "UsageError: --record takes the name of a file, not ''"),
+        ("--record . --model replay:c.json", "hi", "UsageError: --record takes the name of a file, not '.'"),
         ("--frobnicate", "hi", "UsageError: unrecognized arguments: --frobnicate"),
         ("--max-iterations many", "hi", "invalid int value: 'many'"),
         ("--max-iterations 0", "hi", "UsageError: --max-iterations takes a number from 1, not 0"),
@@ -171,3 +174,65 @@ def test_a_key_in_the_environment_is_in_nothing_that_is_written(
     written = [Path(name).read_text() for name in ("events.jsonl", "again.json", file)]
     assert all(key not in text for text in [*written, str(shown.outputs[0].data), shown.stdout])
     assert "[redacted]" in written[0]
+
+
+OUTPUTS = """
+import asyncio, threading, time
+from IPython.display import display
+from op_jupyter import Runtime, function
+from op_jupyter.testing import call, scripted
+
+async def in_coroutine(name: str) -> str:
+    print("coroutine", name)
+    await asyncio.sleep(0.01)
+    print("coroutine", name, "again")
+    return name
+
+async def both() -> list[str]:
+    def ask(name):
+        runtime = Runtime(model=scripted([[call("in_coroutine", name=name)], name]))
+        return runtime.aexec(name, tools=[in_coroutine])
+    return await asyncio.gather(ask("a"), ask("b"))
+
+@function(timeout=0.05)
+def too_slow() -> str:
+    "Slow."
+    print("before")
+    time.sleep(0.5)
+    print("after")
+    return "late"
+
+runtime = Runtime(model=scripted([[call("both"), call("too_slow")], "ok"]))
+runtime.capture = get_ipython().find_cell_magic("agent").__self__.runtime.capture
+"""
+
+
+def test_what_functions_write_is_in_their_cards_also_from_coroutines_side_by_side_and_threads(
+    shell: InteractiveShell,
+) -> None:
+    assert run(shell, OUTPUTS).stderr == ""
+    shown = run(shell, "runtime.exec('go', tools=[both, too_slow]);\nprint('in the cell')")
+    assert shown.stdout == "in the cell\n"
+    last = shell.user_ns["runtime"].last_run
+    written = {
+        child.text: [output["text"] for step in child.steps if step.kind == "call" for output in step.output]
+        for child in last.children["call_1"]
+    }
+    assert written == {name: [f"coroutine {name}\ncoroutine {name} again\n"] for name in ("a", "b")}
+    (slow,) = [step for step in last.steps if step.kind == "call" and step.call.name == "too_slow"]
+    assert slow.output[0]["text"] == "before\n" and "still be running" in slow.result.text
+    assert run(shell, "print('later')").stdout == "later\n"
+
+
+def test_what_cannot_be_written_is_the_error_of_its_function(shell: InteractiveShell) -> None:
+    code = """
+import sys
+from IPython.display import display
+def odd() -> None:
+    display({"text/plain": object()}, raw=True)
+    sys.stdout.write(b"bytes")
+"""
+    run(shell, OUTPUTS + code)
+    run(shell, "runtime.model = scripted([[call('odd')], 'ok']); runtime.exec('go', tools=[odd])")
+    last = shell.user_ns["runtime"].last_run
+    assert "TypeError" in last.messages[2].text and type(last).from_json(last.to_json()) == last

@@ -117,3 +117,20 @@ def test_a_very_long_result_is_cut_in_the_page_and_that_is_said() -> None:
 
     data, _ = mime_bundle(ran([[call("long")], "ok"], tools=[long]))
     assert len(data["text/html"]) < 30_000 and "80,000 more characters" in data["text/html"]
+
+
+def test_control_characters_are_seen_and_do_nothing() -> None:
+    hostile = "\x1b]52;c;aGk=\x07 \x1b[2J \x9b1m \x00 \u202egnp.exe \r gone"
+
+    def echo(text: str) -> str:
+        return text
+
+    data, _ = mime_bundle(ran([[call("echo", text=hostile)], hostile], question=hostile, tools=[echo]))
+    for form in ("text/plain", "text/html"):
+        assert not set(data[form]) & set("\x1b\x07\x9b\x00\u202e\r"), form
+        assert "\\x1b" in data[form]
+
+
+def test_a_very_long_answer_does_not_fill_the_notebook() -> None:
+    data, _ = mime_bundle(ran(["word " * 20_000]))
+    assert len(data["text/html"]) < 50_000 and len(data["text/plain"]) < 50_000

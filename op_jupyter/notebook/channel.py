@@ -1,0 +1,185 @@
+"""The way between a running cell and its views: patches out, and steering, stop and approvals in.
+
+Threads: the main thread only puts events in. A thread of the channel's own sends patches; requests are answered by the
+kernel's subshell thread, while the main thread may be blocked. The main thread never publishes on a control comm.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from op_jupyter.emit import Emitter
+from op_jupyter.errors import RunError
+from op_jupyter.events import AgentEvent
+from op_jupyter.notebook.patches import Op, as_json, merged, ops_of
+from op_jupyter.runtime import Runtime
+
+CONTROL_TARGET = "op_jupyter.control"
+PATCHES_TARGET = "op_jupyter.patches"
+INTERVAL = 0.033
+"""Seconds between two messages with patches, at least."""
+RESEND_AFTER, RESENDS = 1.0, 5
+
+_channels: dict[str, Channel] = {}
+
+
+class Channel:
+    """What the views of one run are told, and what they ask."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._emit: Emitter | None = None
+        self._changed = threading.Condition()
+        self._number = 0
+        self._batches: list[dict[str, Any]] = []
+        self._patch_comms: list[Any] = []
+        self._bundle: dict[str, Any] | None = None
+        self._received = False
+
+    # ------------------------------------------------------------ from the loop
+
+    def on_event(self, event: AgentEvent) -> None:
+        """Take an event that has just been folded into the record."""
+        if self._emit is None:
+            self._emit = self._runtime.under_way
+            if self._emit is None:
+                return
+            _channels[self.run_id] = self
+            threading.Thread(target=self._send, name="op_jupyter patches", daemon=True).start()
+        ops = ops_of(self._emit.run, event)
+        with self._changed:
+            for op in ops:
+                self._add(op)
+            self._changed.notify()
+
+    def finish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        """The run is over, and is shown by this bundle."""
+        with self._changed:
+            self._bundle = {"data": data, "metadata": metadata}
+            self._changed.notify()
+
+    @property
+    def run_id(self) -> str:
+        """The id of the root run."""
+        return self._emit.run.run_id if self._emit else ""
+
+    def _add(self, op: Op) -> None:
+        self._number += 1
+        if not self._batches or self._batches[-1].get("closed"):
+            self._batches.append({"first": self._number, "ops": []})
+        batch = self._batches[-1]
+        batch["last"], batch["ops"] = self._number, merged(batch["ops"], op)
+
+    # ------------------------------------------------------------ to the views
+
+    def _send(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._batches or self._bundle)
+                batches, self._batches = self._batches, []
+                comms = list(self._patch_comms)
+                over = self._bundle is not None
+            if batches:
+                message = {"batches": [{key: batch[key] for key in ("first", "last", "ops")} for batch in batches]}
+                for comm in comms:
+                    comm.send(message)
+            if over:
+                break
+            time.sleep(INTERVAL)
+        self._send_bundle()
+        _channels.pop(self.run_id, None)
+
+    def _send_bundle(self) -> None:
+        """Send the final bundle until somebody says that it has come: a busy server drops messages in silence."""
+        for _ in range(RESENDS):
+            with self._changed:
+                comms = list(self._patch_comms)
+            for comm in comms:
+                comm.send({"ended": True, "bundle": self._bundle})
+            with self._changed:
+                if self._changed.wait_for(lambda: self._received, RESEND_AFTER):
+                    return
+
+    # ------------------------------------------------------------ from the views
+
+    def add_view(self, comm: Any) -> None:
+        """Send patches on `comm`, too."""
+        with self._changed:
+            self._patch_comms.append(comm)
+
+    def remove_view(self, comm: Any) -> None:
+        """Send nothing more on `comm`."""
+        with self._changed:
+            self._patch_comms = [one for one in self._patch_comms if one is not comm]
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What a request of a view comes to."""
+        match request.get("type"):
+            case "steer":
+                return {"ok": True, "state": self._steer(str(request.get("text", "")))}
+            case "stop":
+                self._if_under_way(self._runtime.abort)
+                return {"ok": True}
+            case "snapshot":
+                return {"ok": True, **self._snapshot()}
+            case "final":
+                with self._changed:
+                    self._received = True
+                    self._changed.notify()
+                return {"ok": True}
+            case other:
+                return {"ok": False, "reason": f"There is no request of type {other!r}"}
+
+    def _steer(self, text: str) -> str:
+        try:
+            return "queued" if self._if_under_way(lambda: self._runtime.steer(text)) else "undelivered"
+        except RunError:
+            return "undelivered"
+
+    def _if_under_way(self, act: Callable[[], None]) -> bool:
+        """Whether this run goes on, and `act` was done to it."""
+        if self._runtime.under_way is not self._emit:
+            return False
+        act()
+        return True
+
+    def _snapshot(self) -> dict[str, Any]:
+        assert self._emit is not None
+        # Under the lock of the record no event is folded, so that the number is that of the copy.
+        with self._emit.lock, self._changed:
+            if self._batches:
+                self._batches[-1]["closed"] = True
+            return {"seq": self._number, "run": as_json(self._emit.run)}
+
+
+# -------------------------------------------------------------------- the comms
+
+
+def register(comm_manager: Any) -> None:
+    """Let views open their comms in this kernel."""
+    comm_manager.register_target(CONTROL_TARGET, _open_control)
+    comm_manager.register_target(PATCHES_TARGET, _open_patches)
+
+
+def _open_control(comm: Any, message: dict[str, Any]) -> None:
+    channel = _channels.get(message["content"]["data"].get("run_id", ""))
+
+    def handle(request: dict[str, Any]) -> None:
+        data = request["content"]["data"]
+        answer = channel.answer(data) if channel else {"ok": False, "reason": "This run is over."}
+        comm.send({"type": "ack", "id": data.get("id"), **answer})
+
+    # Not `comm.on_msg`: that fires pre_execute and post_execute, which close a figure that is half drawn.
+    comm.handle_msg = handle
+    comm.send({"type": "open", "known": channel is not None})
+
+
+def _open_patches(comm: Any, message: dict[str, Any]) -> None:
+    channel = _channels.get(message["content"]["data"].get("run_id", ""))
+    if channel is None:
+        return
+    comm.handle_close = lambda _: channel.remove_view(comm)
+    channel.add_view(comm)
