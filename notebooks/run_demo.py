@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,10 @@ def main() -> None:
     follower = threading.Thread(target=follow, args=(events_path, over))
     follower.start()
     try:
-        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(BUILD)}}).execute()
+        client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(BUILD)}})
+        if sys.platform != "win32":
+            client.create_kernel_manager().transport = "ipc"  # over TCP a kernel warns that anyone could listen
+        client.execute()
     finally:
         over.set()
         follower.join()

@@ -51,6 +51,10 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "load_ipython_extension"]
+
+
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """`%load_ext op_jupyter`: register `%%agent`."""
     from op_jupyter.notebook import magic

@@ -49,7 +49,7 @@ from op_jupyter.providers import Request, ToolSpec
 from op_jupyter.redact import redact
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
 from op_jupyter.tools.registry import AgentTool
-from op_jupyter.tools.results import error_text, to_content
+from op_jupyter.tools.results import error_text, error_traceback, to_content
 
 MAX_INNER_ITERATIONS = 50
 
@@ -258,10 +258,15 @@ def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:
 
 
 def _answer(
-    context: AgentContext, emit: Emit, call: ToolCall, content: str | list[InputBlock], outcome: ToolOutcome
+    context: AgentContext,
+    emit: Emit,
+    call: ToolCall,
+    content: str | list[InputBlock],
+    outcome: ToolOutcome,
+    details: dict[str, Any] | None = None,
 ) -> None:
     blocks: list[InputBlock] = [TextContent(content)] if isinstance(content, str) else content
-    result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok")
+    result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok", details=details)
     emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
     context.messages.append(result)
 
@@ -274,6 +279,7 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
     emit(AgentEventToolStart(**context.where, call=call))
     content: str | list[InputBlock]
     outcome: ToolOutcome = "error"
+    details: dict[str, Any] | None = None
     try:
         tool, arguments = _prepare(context, call)
     except ValueError as error:
@@ -282,10 +288,10 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
         try:
             content, outcome = _run_tool(context, call, tool, arguments, control, emit), "ok"
         except BaseException as error:
-            content = to_content(error_text(error))
+            content, details = to_content(error_text(error)), {"traceback": error_traceback(error)}
     if control.aborted:
         content, outcome = INTERRUPTED, "interrupted"
-    _answer(context, emit, call, content, outcome)
+    _answer(context, emit, call, content, outcome, details)
 
 
 def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str, Any]]:

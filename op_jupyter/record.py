@@ -85,7 +85,7 @@ class RetryStep:
 Step = UserStep | AssistantStep | CallStep | RetryStep
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class Run:
     """What happened in one `exec`, as far as it got.
 
@@ -120,6 +120,11 @@ class Run:
     def __post_init__(self) -> None:
         # No field, so that `to_json` leaves it out.
         self.values: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        text = " ".join(self.text.split())
+        shown = text if len(text) <= 80 else f"{text[:79]}…"
+        return f"<Run: {self.stop_reason or 'under way'}, rounds={self.rounds}, text={shown!r}>"
 
     @property
     def new_messages(self) -> list[Message]:

@@ -122,6 +122,16 @@ def test_an_exception_becomes_a_result_with_its_type_and_no_traceback() -> None:
     ]
 
 
+def test_where_a_function_failed_is_in_the_record_for_the_person_and_not_sent_to_the_model() -> None:
+    seen: list[Request] = []
+    runtime = Runtime(model=scripted([[call("fail", message="x")], lambda r: seen.append(r) or "ok"]))
+    runtime.exec("go", tools=[fail])
+    (result,) = results(asked(runtime))
+    assert result.details and "raise ValueError(message)" in result.details["traceback"]
+    assert "op_jupyter/" not in result.details["traceback"].replace(__file__, "")
+    assert "raise" not in result.text
+
+
 def test_sys_exit_in_a_function_ends_neither_the_run_nor_the_process() -> None:
     def leave() -> None:
         raise SystemExit(3)

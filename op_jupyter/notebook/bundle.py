@@ -43,4 +43,7 @@ def _split_step(step: dict[str, Any]) -> dict[str, Any]:
     varying: dict[str, Any] = {key: step.pop(key) for key in _STEP_VARIES if key in step}
     if step["kind"] == "assistant":
         varying["usage"] = step["message"].pop("usage")
+    if step["kind"] == "call" and step["result"]:
+        # A traceback names files, which are others in each kernel.
+        varying["details"] = step["result"].pop("details")
     return varying

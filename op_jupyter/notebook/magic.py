@@ -23,6 +23,7 @@ from op_jupyter.notebook.host import captured_output, expand_names, tools_named
 from op_jupyter.notebook.live import LiveOutput, is_watched
 from op_jupyter.providers import Model, ToolChoice, default_model, resolve
 from op_jupyter.providers.replay import Recorder
+from op_jupyter.record import Run
 from op_jupyter.runtime import Runtime, set_default_runtime
 
 
@@ -45,7 +46,9 @@ class AgentMagics(Magics):
     @argument("--model", "-m", metavar="PROVIDER:MODEL", help="The model to ask, such as openai:gpt-5-mini or local:")
     @argument("--tools", "-t", metavar="NAMES", help="Exactly these functions, decorated or not: a,b (none: '')")
     @argument("--out", "-o", metavar="NAME", default="_agent", help="The name that the answer is bound to")
-    @argument("--max-iterations", type=int, metavar="N", help="How often the model is asked at the most (1 to 50)")
+    @argument(
+        "--max-iterations", type=int, metavar="N", help="How often the model is asked, 50 times at the most"
+    )
     @argument("--tool-choice", metavar="CHOICE", default="auto", help="auto, required, none, or a function's name")
     @argument("--record", metavar="FILE", help="Keep what the model says in a cassette, for replay:FILE")
     @cell_magic
@@ -139,6 +142,9 @@ def _in_one_line(error: BaseException) -> BaseException:
 def load(shell: InteractiveShell) -> None:
     """Register the magics in `shell`, and in a kernel the comms that views open."""
     shell.register_magics(AgentMagics(shell))
+    if shell.display_formatter:
+        # A run at the end of a cell is shown as its agent cell shows it.
+        shell.display_formatter.mimebundle_formatter.for_type(Run, lambda run, **_: mime_bundle(run))
     kernel = getattr(shell, "kernel", None)
     if kernel is not None:
         register(kernel.comm_manager)

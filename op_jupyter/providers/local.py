@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, assert_never
@@ -241,6 +242,8 @@ atexit.register(_shut_down)
 
 
 if __name__ == "__main__":
+    if find_spec("filelock") is None:
+        sys.exit("The embedded model needs more packages: pip install 'op_jupyter[local]'")
     try:
         print(download_model())
     except RunError as error:

@@ -132,6 +132,8 @@ def _asked(request: Request) -> dict[str, Any]:
 
     names = ("system", "messages", "tools", "tool_choice", "parallel_tool_calls", "options")
     asked: dict[str, Any] = to_jsonable_python({name: getattr(request, name) for name in names}, bytes_mode="base64")
+    for message in asked["messages"]:
+        message.pop("details", None)  # for the person alone, and never sent
     return writable(asked, known_keys(request.connection.api_key))
 
 

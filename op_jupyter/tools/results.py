@@ -10,6 +10,7 @@ import io
 import itertools
 import json
 import sys
+import traceback
 from collections.abc import Iterator
 from typing import Any, TypeGuard, cast
 
@@ -49,6 +50,14 @@ def to_content(value: Any, *, max_result_chars: int | None = None, context_token
         blocks = [TextContent(f"(a {type(value).__name__} that cannot be shown: {error_text(error)})")]
     limit = max(limit // max(len(blocks), 1), 1)
     return [TextContent(_clean(block.text, limit)) if isinstance(block, TextContent) else block for block in blocks]
+
+
+def error_traceback(error: BaseException) -> str:
+    """Where in the function it failed: for the person, never for the model. Our own frames are left out."""
+    frame = error.__traceback__
+    while frame and frame.tb_frame.f_globals.get("__name__", "").startswith("op_jupyter."):
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame))
 
 
 def to_text(value: Any) -> str:
