@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 NPM := npm --prefix labextension
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Another environment that happens to be active must not be taken for this one.
+unexport VIRTUAL_ENV
 
 INSTALLED := $(VENV)/.installed
 FRONT_END := labextension/dist/package.json

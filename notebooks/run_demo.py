@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -65,10 +64,7 @@ def main() -> None:
     follower = threading.Thread(target=follow, args=(events_path, over))
     follower.start()
     try:
-        client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(BUILD)}})
-        if sys.platform != "win32":
-            client.create_kernel_manager().transport = "ipc"  # over TCP a kernel warns that anyone could listen
-        client.execute()
+        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(BUILD)}}).execute()
     finally:
         over.set()
         follower.join()
