@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 FRONT_END := labextension/dist/package.json
 NODE_MODULES := labextension/node_modules/.package-lock.json
 
-.PHONY: install demo lab test check check-python check-front-end test-front-end test-python clean
+.PHONY: install demo lab test check check-python check-front-end test-front-end test-python chromium clean
 
 install: $(INSTALLED)
 
@@ -44,9 +44,13 @@ check-front-end: $(NODE_MODULES)
 test-front-end: $(NODE_MODULES)
 	$(NPM) test
 
-test-python: $(INSTALLED)
+test-python: $(INSTALLED) chromium
 	$(BIN)/python -m op_jupyter.providers.local
 	$(BIN)/pytest --nbval
+
+# For the browser tests, which are skipped where there is none, but never in CI.
+chromium:
+	command -v chromium || (apt-get update -qq && apt-get install -y -qq chromium) || test -z "$$CI"
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,3 +1,4 @@
 import { mimePlugin } from "./mime";
+import { reattachPlugin } from "./reattach";
 
-export default [mimePlugin];
+export default [mimePlugin, reattachPlugin];

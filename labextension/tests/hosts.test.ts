@@ -1,39 +1,242 @@
-import { RenderMimeRegistry } from "@jupyterlab/rendermime";
-import { expect, test, vi } from "vitest";
+import { NotebookModel } from "@jupyterlab/notebook";
+import { type IRenderMime, RenderMimeRegistry } from "@jupyterlab/rendermime";
+import { Signal } from "@lumino/signaling";
+import { Widget } from "@lumino/widgets";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { mimePlugin } from "../src/mime";
+import { reattachPlugin } from "../src/reattach";
+import type { Run } from "../src/view/record";
 import widget from "../src/widget";
 import { run } from "./fixtures";
+import { FakeKernel } from "./kernel";
 
-// JupyterLab's packages ask for these when they are imported, and jsdom has neither.
+// JupyterLab's packages ask for these when they are imported, and jsdom has none.
 vi.hoisted(() => {
   vi.stubGlobal("DragEvent", MouseEvent);
   vi.stubGlobal("matchMedia", () => new EventTarget());
+  vi.stubGlobal("IntersectionObserver", class {});
+  vi.stubGlobal("ResizeObserver", class {});
 });
 
 const MIME_TYPE = "application/vnd.op-jupyter.run+json";
+const LIVE = { [MIME_TYPE]: { live: { run_id: "run-1", seq: 0 } } };
+const STARTED: Run = { ...run("everything"), steps: [], rounds: 0, stop_reason: null, error: null, undelivered: [] };
+const FINISHED = { data: { [MIME_TYPE]: run("everything"), "text/plain": "" }, metadata: { [MIME_TYPE]: {} } };
 
-test("JupyterLab draws a saved run, also in a notebook that is not trusted", async () => {
-  const registry = new RenderMimeRegistry();
-  await mimePlugin.activate({} as never, registry);
-  const model = registry.createModel({ data: { "text/plain": "", [MIME_TYPE]: run("everything") as never } });
+let kernel: FakeKernel;
 
-  expect(registry.preferredMimeType(model.data, "ensure")).toBe(MIME_TYPE);
-  const renderer = registry.createRenderer(MIME_TYPE);
-  await renderer.renderModel(model);
-  expect(renderer.node.shadowRoot?.textContent).toContain("load_sales");
+beforeEach(() => {
+  kernel = new FakeKernel();
+  kernel.answer = ({ type }) =>
+    type === "snapshot" ? { ok: true, seq: 1, run: { ...STARTED, rounds: 7 } } : { ok: true };
 });
 
-test("an anywidget draws the run it holds, and draws again when that changes", async () => {
-  const el = document.createElement("div");
-  const state = { run: run("everything") };
-  const on = vi.fn();
-  const model = { get: () => state.run, on, off: vi.fn() };
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve));
+}
 
-  const close = await widget.render({ model, el } as never);
-  expect(el.shadowRoot?.textContent).toContain("load_sales");
-  state.run = { ...state.run, error: "Something else" };
-  on.mock.lastCall?.[1]();
-  expect(el.shadowRoot?.textContent).toContain("Something else");
-  (close as () => void)();
-  expect(model.off).toHaveBeenCalled();
+function rounds(node: HTMLElement): number | undefined {
+  return node.shadowRoot?.querySelectorAll(".round:not(.call .round)").length;
+}
+
+describe("in JupyterLab", () => {
+  const registry = new RenderMimeRegistry();
+  let page: Widget;
+  let model: NotebookModel;
+  /** The notebook on the page, as far as it is asked. */
+  let panel: Record<string, unknown>;
+  let session: { kernel: FakeKernel | null };
+
+  beforeEach(async () => {
+    page = new Widget();
+    model = new NotebookModel();
+    model.sharedModel.fromJSON({
+      cells: [
+        { id: "cell-1", cell_type: "code", source: "%%agent\nhello", outputs: [], metadata: {}, execution_count: null },
+      ],
+      metadata: {},
+      nbformat: 4,
+      nbformat_minor: 5,
+    });
+    session = { kernel };
+    const sessionContext = { session, kernelChanged: new Signal({}) };
+    panel = { node: page.node, content: { model }, sessionContext, context: { ready: Promise.resolve() } };
+    Widget.attach(page, document.body);
+    const tracker = {
+      find: (isWanted: (of: unknown) => boolean) => (isWanted(panel) ? panel : undefined),
+      forEach: (act: (on: unknown) => void) => act(panel),
+      widgetAdded: new Signal({}),
+    };
+    await mimePlugin.activate({} as never, registry, tracker);
+  });
+
+  afterEach(() => page.dispose());
+
+  function outputs() {
+    const [cell] = model.cells;
+    return (cell as unknown as { outputs: { add(value: unknown): void; toJSON(): unknown[] } }).outputs;
+  }
+
+  function created(data: Record<string, unknown>, metadata = {}): [IRenderMime.IRenderer, IRenderMime.IMimeModel] {
+    const made = registry.createModel({ data: data as never, metadata });
+    expect(registry.preferredMimeType(made.data, "ensure")).toBe(MIME_TYPE);
+    return [registry.createRenderer(MIME_TYPE), made];
+  }
+
+  async function shownLive(): Promise<IRenderMime.IRenderer> {
+    outputs().add({ output_type: "display_data", data: { [MIME_TYPE]: STARTED }, metadata: LIVE });
+    const [renderer, model] = created({ [MIME_TYPE]: STARTED }, LIVE);
+    await renderer.renderModel(model);
+    Widget.attach(renderer, page.node);
+    await settled();
+    return renderer;
+  }
+
+  test("a saved run is drawn, also in a notebook that is not trusted, and asks no kernel", async () => {
+    const [renderer, model] = created({ "text/plain": "", [MIME_TYPE]: run("everything") });
+
+    await renderer.renderModel(model);
+    Widget.attach(renderer, page.node);
+
+    expect(renderer.node.shadowRoot?.textContent).toContain("load_sales");
+    expect(kernel.sent).toEqual([]);
+  });
+
+  test("a run that goes on is live once it is on the page", async () => {
+    const renderer = await shownLive();
+
+    expect(rounds(renderer.node)).toBe(7);
+    kernel.say("patches", {
+      batches: [{ first: 2, last: 2, ops: [{ op: "set", run_id: "run-1", fields: { rounds: 8 } }] }],
+    });
+    expect(rounds(renderer.node)).toBe(8);
+  });
+
+  test("a kernel that comes after the output is asked then", async () => {
+    session.kernel = null;
+    const renderer = await shownLive();
+    expect(rounds(renderer.node)).toBe(0);
+    expect(renderer.node.shadowRoot?.querySelector("button")).toBeNull();
+
+    session.kernel = kernel;
+    (panel.sessionContext as { kernelChanged: Signal<unknown, unknown> }).kernelChanged.emit({});
+    await settled();
+    expect(rounds(renderer.node)).toBe(7);
+  });
+
+  test("the same output again, as when the notebook is trusted, changes nothing", async () => {
+    const renderer = await shownLive();
+
+    await renderer.renderModel(created({ [MIME_TYPE]: STARTED }, LIVE)[1]);
+
+    expect(rounds(renderer.node)).toBe(7);
+    expect(kernel.running.size).toBe(1);
+  });
+
+  test("when the output is replaced by the finished run the kernel is told, and the line is closed", async () => {
+    const renderer = await shownLive();
+
+    await renderer.renderModel(created(FINISHED.data, FINISHED.metadata)[1]);
+    await settled();
+
+    expect(renderer.node.shadowRoot?.textContent).toContain("load_sales");
+    expect(renderer.node.shadowRoot?.querySelector<HTMLElement>(".controls")?.hidden).toBe(true);
+    expect(kernel.requests.at(-1)).toMatchObject({ type: "final" });
+    expect(kernel.running.size).toBe(0);
+  });
+
+  test("on a page that was reloaded the finished run is written into the notebook", async () => {
+    await shownLive();
+
+    kernel.say("patches", { ended: true, bundle: FINISHED });
+    kernel.say("patches", { ended: true, bundle: FINISHED });
+    await settled();
+
+    expect(outputs().toJSON()).toEqual([{ output_type: "display_data", ...FINISHED }]);
+    expect(JSON.stringify(model.sharedModel.cells[0]?.toJSON())).toContain("load_sales");
+    expect(kernel.requests.map(({ type }) => type)).toContain("final");
+  });
+
+  test("a notebook that is closed leaves no subshell, and does not say that it has the finished run", async () => {
+    const renderer = await shownLive();
+
+    renderer.dispose();
+
+    expect(kernel.running.size).toBe(0);
+    expect(kernel.requests.map(({ type }) => type)).not.toContain("final");
+  });
+
+  describe("a run that the file does not hold", () => {
+    async function opened(): Promise<void> {
+      await reattachPlugin.activate({} as never, {
+        forEach: (act: (on: unknown) => void) => act(panel),
+        widgetAdded: new Signal({}),
+      });
+      await settled();
+    }
+
+    test("gets its output in its cell, in place of what an earlier run left there", async () => {
+      outputs().add({ output_type: "display_data", ...FINISHED });
+
+      await opened();
+
+      expect(outputs().toJSON()).toMatchObject([{ metadata: LIVE }]);
+      expect(kernel.running.size).toBe(0);
+    });
+
+    test("is left alone where it is shown already", async () => {
+      await shownLive();
+      const before = outputs().toJSON();
+
+      await opened();
+
+      expect(outputs().toJSON()).toEqual(before);
+    });
+
+    test("is not looked for in a notebook without agent cells", async () => {
+      model.sharedModel.getCell(0).setSource("1 + 1");
+
+      await opened();
+
+      expect(kernel.sent).toEqual([]);
+    });
+  });
+});
+
+describe("in an anywidget", () => {
+  const on = vi.fn();
+  const off = vi.fn();
+  let el: HTMLElement;
+  let state: Record<string, unknown>;
+  let close: () => void;
+
+  async function rendered(widget_manager: object, live: object | null): Promise<void> {
+    el = document.createElement("div");
+    state = { run: STARTED, live };
+    const model = { get: (name: string) => state[name], on, off, widget_manager };
+    close = (await widget.render({ model, el } as never)) as () => void;
+    await settled();
+  }
+
+  test("a run is drawn without a kernel, and again when the model changes", async () => {
+    await rendered({}, { run_id: "run-1", seq: 0 });
+    expect(rounds(el)).toBe(0);
+
+    state.run = run("everything");
+    on.mock.lastCall?.[1]();
+    expect(el.shadowRoot?.textContent).toContain("load_sales");
+    close();
+    expect(off).toHaveBeenCalled();
+  });
+
+  test("with the kernel of the widget manager a run is live, and ends", async () => {
+    await rendered({ kernel }, { run_id: "run-1", seq: 0 });
+    expect(rounds(el)).toBe(7);
+
+    kernel.say("patches", { ended: true, bundle: FINISHED });
+    await settled();
+    expect(el.shadowRoot?.textContent).toContain("load_sales");
+    expect(kernel.requests.at(-1)).toMatchObject({ type: "final" });
+    expect(kernel.running.size).toBe(0);
+  });
 });

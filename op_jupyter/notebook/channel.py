@@ -29,7 +29,8 @@ _channels: dict[str, Channel] = {}
 class Channel:
     """What the views of one run are told, and what they ask."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, cell_id: str | None = None) -> None:
+        self.cell_id = cell_id
         self._runtime = runtime
         self._emit: Emitter | None = None
         self._changed = threading.Condition()
@@ -165,7 +166,7 @@ def register(comm_manager: Any) -> None:
 
 
 def _open_control(comm: Any, message: dict[str, Any]) -> None:
-    channel = _channels.get(message["content"]["data"].get("run_id", ""))
+    channel = _channel_of(message)
 
     def handle(request: dict[str, Any]) -> None:
         data = request["content"]["data"]
@@ -174,11 +175,18 @@ def _open_control(comm: Any, message: dict[str, Any]) -> None:
 
     # Not `comm.on_msg`: that fires pre_execute and post_execute, which close a figure that is half drawn.
     comm.handle_msg = handle
-    comm.send({"type": "open", "known": channel is not None})
+    known = {"run_id": channel.run_id, "cell_id": channel.cell_id} if channel else {}
+    comm.send({"type": "open", "known": channel is not None, **known})
+
+
+def _channel_of(message: dict[str, Any]) -> Channel | None:
+    """The channel of the run that a view names; of the one under way, when a page that was loaded again knows none."""
+    run_id = message["content"]["data"].get("run_id")
+    return next(reversed(_channels.values()), None) if run_id is None else _channels.get(run_id)
 
 
 def _open_patches(comm: Any, message: dict[str, Any]) -> None:
-    channel = _channels.get(message["content"]["data"].get("run_id", ""))
+    channel = _channel_of(message)
     if channel is None:
         return
     comm.handle_close = lambda _: channel.remove_view(comm)

@@ -19,11 +19,15 @@ from op_jupyter.runtime import Runtime
 
 def is_watched(shell: InteractiveShell) -> bool:
     """Whether a person's front end runs this cell: it says which cell it is, or takes input. nbclient does neither."""
-    kernel = getattr(shell, "kernel", None)
-    if kernel is None:
-        return False
-    request = kernel.get_parent("shell")
+    request = _request(shell)
     return bool(request.get("metadata", {}).get("cellId") or request.get("content", {}).get("allow_stdin"))
+
+
+def _request(shell: InteractiveShell) -> dict[str, Any]:
+    """The request that runs the cell; empty where there is no kernel."""
+    kernel = getattr(shell, "kernel", None)
+    request: dict[str, Any] = kernel.get_parent("shell") if kernel else {}
+    return request
 
 
 class LiveOutput:
@@ -32,7 +36,7 @@ class LiveOutput:
     def __init__(self, shell: InteractiveShell, runtime: Runtime) -> None:
         self._shell = shell
         self._runtime = runtime
-        self._channel = Channel(runtime)
+        self._channel = Channel(runtime, _request(shell).get("metadata", {}).get("cellId"))
         self._display_id = uuid.uuid4().hex
         self._shown = False
 

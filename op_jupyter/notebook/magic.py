@@ -46,9 +46,7 @@ class AgentMagics(Magics):
     @argument("--model", "-m", metavar="PROVIDER:MODEL", help="The model to ask, such as openai:gpt-5-mini or local:")
     @argument("--tools", "-t", metavar="NAMES", help="Exactly these functions, decorated or not: a,b (none: '')")
     @argument("--out", "-o", metavar="NAME", default="_agent", help="The name that the answer is bound to")
-    @argument(
-        "--max-iterations", type=int, metavar="N", help="How often the model is asked, 50 times at the most"
-    )
+    @argument("--max-iterations", type=int, metavar="N", help="How often the model is asked, 50 times at the most")
     @argument("--tool-choice", metavar="CHOICE", default="auto", help="auto, required, none, or a function's name")
     @argument("--record", metavar="FILE", help="Keep what the model says in a cassette, for replay:FILE")
     @cell_magic

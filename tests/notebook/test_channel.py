@@ -88,7 +88,7 @@ class Kernel:
 class View:
     """The comms that a view opens, on a subshell."""
 
-    def __init__(self, kernel: Kernel, run_id: str) -> None:
+    def __init__(self, kernel: Kernel, run_id: str | None) -> None:
         self.kernel = kernel
         kernel.client.control_channel.send(kernel.client.session.msg("create_subshell_request", {}))
         self.subshell = kernel.client.get_control_msg(timeout=5)["content"]["subshell_id"]
@@ -96,7 +96,8 @@ class View:
         for comm_id, target in ((self.control, "op_jupyter.control"), (self.patches, "op_jupyter.patches")):
             content = {"comm_id": comm_id, "target_name": target, "data": {"run_id": run_id}}
             kernel.send("comm_open", content, subshell=self.subshell)
-        self.known = self._next(self.control)["known"]
+        self.opened = self._next(self.control)
+        self.known = self.opened["known"]
 
     def _next(self, comm_id: str, seconds: float = 10) -> Message:
         def is_ours(message: Message) -> bool:
@@ -227,6 +228,15 @@ def test_a_view_of_a_run_that_is_over_is_told_so(kernel: Kernel) -> None:
         "ok": False,
         "reason": "This run is over.",
     }
+
+
+def test_a_page_that_knows_no_run_is_told_which_one_goes_on_and_in_which_cell(kernel: Kernel) -> None:
+    cell, view, output = watched_run(kernel, "[call('slow', seconds=0.5)]", "'ok'")
+    late = View(kernel, None)
+    assert late.opened["run_id"] == output["metadata"][MIME_TYPE]["live"]["run_id"] and late.opened["cell_id"]
+    assert late.ask("snapshot")["run"]["run_id"] == late.opened["run_id"]
+    assert kernel.reply(cell)["status"] == "ok"
+    view.ask("final")
 
 
 def test_a_request_of_an_unknown_type_is_refused(kernel: Kernel) -> None:

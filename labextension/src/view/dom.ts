@@ -1,5 +1,7 @@
 /** Elements are made here, and nowhere from HTML: whatever a model or a function says becomes text. */
 
+import { keepAsLeft } from "./morph";
+
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, string> = {},
@@ -14,7 +16,16 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 }
 
 export function details(className: string, summary: (Node | string)[], ...body: Node[]): HTMLDetailsElement {
-  return h("details", { class: className }, h("summary", {}, ...summary), ...body);
+  const element = h("details", { class: className }, h("summary", {}, ...summary), ...body);
+  // Not on "toggle", which the page itself fires too.
+  element.firstElementChild?.addEventListener("click", () => keepAsLeft(element));
+  return element;
+}
+
+export function button(className: string, label: string, onClick: () => void): HTMLButtonElement {
+  const element = h("button", { type: "button", class: className }, label);
+  element.addEventListener("click", onClick);
+  return element;
 }
 
 /** An image from base64, of either alphabet: Python writes the one for URLs, which a data URL does not take. */

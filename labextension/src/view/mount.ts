@@ -1,12 +1,44 @@
 /** The one way into the view, whatever the host. */
 
 import { h } from "./dom";
+import { mountLive } from "./live";
+import { morph } from "./morph";
 import type { Run } from "./record";
 import { drawRun } from "./run";
 import { STYLE } from "./style";
+import type { Transport } from "./transport";
 
-/** Draws `run` in `el`, in place of what was drawn there before. */
-export function mount(el: HTMLElement, run: Run): void {
-  const root = el.shadowRoot ?? el.attachShadow({ mode: "open" });
-  root.replaceChildren(h("style", {}, STYLE), drawRun(run));
+export interface View {
+  /** Shows `run` as it is, from now on without the transport. */
+  update(run: Run): void;
+  /** Draws nothing more. */
+  dispose(): void;
+}
+
+/** Draws `run` in `el`, in place of what was drawn there before; with a transport it is live and can be steered. */
+export function mount(el: HTMLElement, run: Run, transport?: Transport): View {
+  const root = el.shadowRoot ?? attachRoot(el);
+  const element = drawRun(run);
+  root.replaceChildren(h("style", {}, STYLE), element);
+  const live = transport && mountLive(root, element, run, transport);
+  return {
+    update(run) {
+      live?.end();
+      morph(element, drawRun(run));
+    },
+    dispose() {
+      live?.end();
+    },
+  };
+}
+
+function attachRoot(el: HTMLElement): ShadowRoot {
+  const root = el.attachShadow({ mode: "open" });
+  // Jupyter's shortcuts come before any key arrives here: Shift+Enter in the box would run the cell again, and Enter
+  // on a button edit it. A click leaves them on.
+  root.addEventListener("focusin", ({ target }) => {
+    el.toggleAttribute("data-lm-suppress-shortcuts", (target as Element).matches("textarea, :focus-visible"));
+  });
+  root.addEventListener("focusout", () => el.removeAttribute("data-lm-suppress-shortcuts"));
+  return root;
 }

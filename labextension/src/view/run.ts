@@ -1,54 +1,108 @@
 /** A run, round by round, and how it ended. A nested run is drawn like any other. */
 
 import { h } from "./dom";
-import type { Run, Step } from "./record";
+import { morph } from "./morph";
+import type { CallStep, Run, Step } from "./record";
 import { drawAssistant } from "./steps/assistant";
 import { drawCall } from "./steps/call";
 import { drawRetry } from "./steps/retry";
 import { drawUserMessage } from "./steps/user";
 
-export function drawRun(run: Run, label = "Agent run"): HTMLElement {
+/** What is drawn only while a person can reach into the run. */
+export interface Live {
+  /** Asks whether the call may run. */
+  drawApproval(run: Run, step: CallStep): Node[];
+}
+
+export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement {
   const element = h("article", { class: "run", "aria-label": label });
-  for (let round = 1; round <= run.rounds; round++) {
-    const steps = run.steps.filter((step) => step.round === round);
-    const name = `Round ${round}`;
-    const section = h("section", { class: "round", "aria-label": name }, h("span", { class: "round-name" }, name));
-    section.append(...steps.map((step) => drawStep(step, steps, run)));
-    element.append(section);
+  if (run.run_id) {
+    element.dataset.run = run.run_id;
   }
-  element.append(...ending(run));
+  const rounds = Array.from({ length: run.rounds }, (_, index) => drawRound(index + 1));
+  run.steps.forEach((step, index) => {
+    rounds[step.round - 1]?.append(drawStep(run, index, live));
+  });
+  element.append(...rounds, drawEnding(run, live));
   return element;
 }
 
-function drawStep(step: Step, round: Step[], run: Run): Node {
+/** Brings what is on the page up to date with `run`, of which only the steps numbered in `changed` have changed. */
+export function redrawRun(element: Element, run: Run, changed: Iterable<number>, live?: Live): void {
+  const ending = element.lastElementChild as Element;
+  const drawn = element.childElementCount - 1;
+  for (let round = drawn + 1; round <= run.rounds; round++) {
+    ending.before(drawRound(round));
+  }
+  for (const index of changed) {
+    redrawStep(element, run, index, live);
+  }
+  morph(ending, drawEnding(run, live));
+}
+
+function redrawStep(element: Element, run: Run, index: number, live?: Live): void {
+  const drawn = drawStep(run, index, live);
+  const round = element.children[(run.steps[index] as Step).round - 1];
+  const old = [...(round?.children ?? [])].find(
+    (step) => step instanceof HTMLElement && step.dataset.step === `${index}`,
+  );
+  if (old?.tagName === drawn.tagName) {
+    morph(old, drawn);
+  } else if (old) {
+    old.replaceWith(drawn);
+  } else {
+    round?.append(drawn);
+  }
+}
+
+function drawRound(round: number): HTMLElement {
+  const name = `Round ${round}`;
+  return h("section", { class: "round", "aria-label": name }, h("span", { class: "round-name" }, name));
+}
+
+function drawStep(run: Run, index: number, live?: Live): HTMLElement {
+  const element = drawAny(run, run.steps[index] as Step, live);
+  element.dataset.step = String(index);
+  return element;
+}
+
+function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
   switch (step.kind) {
     case "user":
       return drawUserMessage(step.message);
     case "assistant":
-      return drawAssistant(step, new Set(round.flatMap((step) => (step.kind === "call" ? [step.call.id] : []))));
+      return drawAssistant(step, callsOf(run, step.round));
     case "call":
-      return drawCall(step, nestedRuns(run, step.call.id, step.call.name));
+      return drawCall(step, nestedRuns(run, step, live), live?.drawApproval(run, step) ?? []);
     case "retry":
       return drawRetry(step);
   }
 }
 
-function nestedRuns(run: Run, callId: string, callName: string): Node[] {
-  return (run.children[callId] ?? []).map((child) => drawRun(child, `Run nested in ${callName}`));
+function callsOf(run: Run, round: number): Set<string> {
+  return new Set(run.steps.flatMap((step) => (step.kind === "call" && step.round === round ? [step.call.id] : [])));
 }
 
-function ending(run: Run): Node[] {
-  const lines: Node[] = [
-    ...run.queued.map((message) => drawUserMessage(message, "queued")),
-    ...run.undelivered.map((message) => drawUserMessage(message, "not delivered")),
-  ];
+function nestedRuns(run: Run, { call }: CallStep, live?: Live): Node[] {
+  return (run.children[call.id] ?? []).map((child) => drawRun(child, live, `Run nested in ${call.name}`));
+}
+
+function drawEnding(run: Run, live?: Live): HTMLElement {
+  const element = h("div", { class: "ending" });
+  // While the run can be steered, the box tells what became of each message.
+  if (!live || run.stop_reason !== null) {
+    element.append(
+      ...run.queued.map((message) => drawUserMessage(message, "queued")),
+      ...run.undelivered.map((message) => drawUserMessage(message, "not delivered")),
+    );
+  }
   if (run.stop_reason === "max_iterations") {
-    lines.push(h("p", { class: "note" }, `Ended after ${run.rounds} rounds, the most that this run may take.`));
+    element.append(h("p", { class: "note" }, `Ended after ${run.rounds} rounds, the most that this run may take.`));
   } else if (run.stop_reason === "aborted") {
-    lines.push(h("p", { class: "note" }, "Stopped."));
+    element.append(h("p", { class: "note" }, "Stopped."));
   }
   if (run.error) {
-    lines.push(h("p", { class: "error" }, run.error));
+    element.append(h("p", { class: "error" }, run.error));
   }
-  return lines;
+  return element;
 }

@@ -24,6 +24,25 @@ export const STYLE = `
 .part { margin-top: 0.4em; }
 .error, .stderr, [data-state="error"] > summary .state { color: var(--bad); }
 .note, .error { margin: 0; }
+.ending:empty, .sent:empty, .error:empty, [hidden] { display: none !important; }
+.controls {
+  display: flex; flex-direction: column; gap: 0.4em; margin-top: 0.75em; padding-top: 0.5em;
+  border-top: 1px solid var(--line);
+}
+.row { align-items: center; display: flex; flex-wrap: wrap; gap: 0.5em; }
+.approval { margin-top: 0.4em; }
+.call[data-state="waiting"] pre { max-height: none; }
+.status { color: var(--quiet); flex: 1; margin: 0; min-width: 12em; }
+.sent { list-style: none; margin: 0; padding: 0; }
+button, textarea {
+  background: var(--jp-layout-color1, Field); border: 1px solid var(--line); border-radius: 4px; color: inherit;
+  font: inherit; padding: 0.2em 0.7em;
+}
+button { cursor: pointer; }
+button:disabled { cursor: default; }
+button:disabled, textarea:read-only { opacity: 0.6; }
+textarea { box-sizing: border-box; field-sizing: content; flex: 1; max-height: 12em; min-width: 12em; resize: vertical; }
+button:focus-visible, textarea:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: 1px; }
 summary { cursor: pointer; }
 summary:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: 2px; }
 pre, code { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 0.92em; }

@@ -14,7 +14,8 @@ const STATE: Record<CallStep["state"], string> = {
   interrupted: "interrupted",
 };
 
-export function drawCall(step: CallStep, nested: Node[]): HTMLElement {
+/** `approval` is what a person is asked while the call waits for it. */
+export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTMLElement {
   const { call, output, result, state } = step;
   const element = details(
     "call",
@@ -22,7 +23,11 @@ export function drawCall(step: CallStep, nested: Node[]): HTMLElement {
     part("Arguments", h("pre", {}, call.raw_arguments ?? pretty(call.arguments))),
   );
   element.dataset.state = state;
+  element.dataset.key = call.id;
   element.open = nested.length > 0 || (state !== "ok" && state !== "skipped");
+  if (state === "waiting") {
+    element.append(...approval);
+  }
   if (output.length) {
     element.append(part("Output", ...output.map((item) => drawOutput(item, call.name))));
   }

@@ -1,0 +1,81 @@
+/** A page that is reloaded, or a second one, while a run goes on that the notebook's file does not hold yet. */
+
+import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
+import type { ISessionContext } from "@jupyterlab/apputils";
+import type { IOutput } from "@jupyterlab/nbformat";
+import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
+import { codeCells, liveRunId, MIME_TYPE } from "./outputs";
+import { type KernelConnection, KernelTransport } from "./transport";
+import type { Run } from "./view/record";
+
+const NOTHING_YET: Run = {
+  tools: [],
+  steps: [],
+  rounds: 0,
+  stop_reason: null,
+  error: null,
+  queued: [],
+  undelivered: [],
+  children: {},
+};
+
+export const reattachPlugin: JupyterFrontEndPlugin<void> = {
+  id: "op_jupyter:reattach",
+  description: "Shows a run that goes on in the kernel, also where the notebook's file does not hold it yet.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: (_app, tracker: INotebookTracker) => {
+    tracker.forEach((panel) => void reattach(panel));
+    tracker.widgetAdded.connect((_, panel) => void reattach(panel));
+  },
+};
+
+async function reattach(panel: NotebookPanel): Promise<void> {
+  await panel.context.ready;
+  if (!codeCells(panel).some((cell) => /^\s*%%agent\b/.test(cell.sharedModel.source))) {
+    return;
+  }
+  const transport = new KernelTransport(await kernelOf(panel.sessionContext), null, () => undefined);
+  transport.connect({
+    onLink({ state }) {
+      if (state === "live") {
+        showRun(panel, transport);
+      }
+      if (state === "live" || state === "gone") {
+        transport.dispose();
+      }
+    },
+    onBatches: () => undefined,
+  });
+}
+
+function kernelOf(context: ISessionContext): Promise<KernelConnection> {
+  return new Promise((resolve) => {
+    const check = () => {
+      const kernel = context.session?.kernel;
+      if (kernel) {
+        context.kernelChanged.disconnect(check);
+        resolve(kernel);
+      }
+    };
+    context.kernelChanged.connect(check);
+    check();
+  });
+}
+
+/** Gives the cell that runs an output, in which the run then draws itself. */
+function showRun(panel: NotebookPanel, { runId, cellId }: KernelTransport): void {
+  const { outputs } = codeCells(panel).find(({ id }) => id === cellId) ?? {};
+  const isShown = outputs
+    ?.toJSON()
+    .some((output) => liveRunId((output.metadata ?? {}) as Record<string, unknown>) === runId);
+  if (outputs && !isShown) {
+    const live = { [MIME_TYPE]: { live: { run_id: runId, seq: 0 } } };
+    outputs.clear();
+    outputs.add({
+      output_type: "display_data",
+      data: { [MIME_TYPE]: NOTHING_YET },
+      metadata: live,
+    } as unknown as IOutput);
+  }
+}

@@ -1,0 +1,41 @@
+/** What a run is doing just now, in words. */
+
+import type { CallStep, Run } from "./record";
+
+export function activity(run: Run): string {
+  const step = run.steps.at(-1);
+  switch (step?.kind) {
+    case "retry":
+      return "waiting to ask the model again";
+    case "assistant": {
+      const last = step.message.content.at(-1);
+      if (!last || step.ended) {
+        return "waiting for the model";
+      }
+      return last.kind === "thinking" ? "the model is reasoning" : "the model is answering";
+    }
+    case "call":
+      if (step.state === "waiting") {
+        return `waiting for your approval of ${step.call.name}`;
+      }
+      if (step.state === "running") {
+        const child = nestedUnderWay(run, step);
+        return child ? `in ${step.call.name}: ${activity(child)}` : `running ${step.call.name}`;
+      }
+  }
+  return "waiting for the model";
+}
+
+/** The function that is running, the innermost one. */
+export function functionUnderWay(run: Run): string | null {
+  const step = run.steps.at(-1);
+  if (step?.kind !== "call" || step.state !== "running") {
+    return null;
+  }
+  const child = nestedUnderWay(run, step);
+  return (child && functionUnderWay(child)) ?? step.call.name;
+}
+
+function nestedUnderWay(run: Run, { call }: CallStep): Run | undefined {
+  return run.children[call.id]?.filter((child) => child.stop_reason === null).at(-1);
+}

@@ -1,0 +1,115 @@
+/** Keeps what is drawn up to date with a run that goes on, step by step. */
+
+import { Controls } from "./controls";
+import { morph } from "./morph";
+import type { Run } from "./record";
+import { drawRun, redrawRun } from "./run";
+import { Store } from "./store";
+import type { Op, Transport } from "./transport";
+
+/** Milliseconds before a snapshot that did not come is asked for again. */
+const RETRY = 1000;
+
+export function mountLive(root: ShadowRoot, element: Element, run: Run, transport: Transport): { end(): void } {
+  const store = new Store(run);
+  const controls = new Controls(transport, redraw);
+  let ended = false;
+  let refreshing = false;
+
+  function redraw(): void {
+    if (!ended) {
+      keepFocus(root, () => morph(element, drawRun(store.run, controls)));
+      controls.update(store.run);
+    }
+  }
+
+  function redrawChanged(ops: Op[]): void {
+    keepFocus(root, () => {
+      for (const [run, steps] of changedSteps(store, ops)) {
+        const drawn = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
+        if (drawn) {
+          redrawRun(drawn, run, steps, controls);
+        }
+      }
+    });
+    controls.update(store.run);
+  }
+
+  async function refresh(): Promise<void> {
+    if (refreshing) {
+      return;
+    }
+    refreshing = true;
+    while (!ended && store.isLost && transport.link.state === "live") {
+      try {
+        store.reset(await transport.snapshot());
+        redraw();
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, RETRY));
+      }
+    }
+    refreshing = false;
+  }
+
+  root.append(controls.element);
+  controls.update(run);
+  transport.connect({
+    onLink() {
+      // What was sent before the line stood, or while it was down, is missing.
+      store.lose();
+      redraw();
+      void refresh();
+    },
+    onBatches(batches) {
+      if (!ended) {
+        redrawChanged(store.receive(batches));
+        void refresh();
+      }
+    },
+  });
+
+  return {
+    end() {
+      ended = true;
+      controls.end();
+    },
+  };
+}
+
+/** The steps that `ops` have changed, of each run. A new run changes the call that it stands in. */
+function changedSteps(store: Store, ops: Op[]): Map<Run, Set<number>> {
+  const changed = new Map<Run, Set<number>>();
+  const stepsOf = (run: Run) => changed.get(run) ?? (changed.set(run, new Set()).get(run) as Set<number>);
+  for (const op of ops) {
+    const run = store.find(op.op === "run" ? (op.parent_id ?? op.run_id) : op.run_id) as Run;
+    const steps = stepsOf(run);
+    if (op.op === "run") {
+      run.steps.forEach((step, index) => {
+        if (step.kind === "call" && step.call.id === op.call_id) {
+          steps.add(index);
+        }
+      });
+    } else if (op.op !== "set") {
+      steps.add(op.index);
+    }
+    if (op.op === "step" && op.step.kind === "call") {
+      // The reply shows a call until that has a step of its own.
+      run.steps.forEach((step, index) => {
+        if (step.kind === "assistant" && step.round === op.step.round) {
+          steps.add(index);
+        }
+      });
+    }
+  }
+  return changed;
+}
+
+/** When what has the focus goes away, the call that it stood in gets it. */
+function keepFocus(root: ShadowRoot, draw: () => void): void {
+  const focused = root.activeElement;
+  const call = focused?.closest(".call");
+  draw();
+  if (focused && !focused.isConnected) {
+    call?.querySelector("summary")?.focus({ preventScroll: true });
+  }
+}
