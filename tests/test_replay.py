@@ -144,7 +144,7 @@ def test_a_model_that_raises_fails_again_in_the_replay(tmp_path: Path) -> None:
     assert Runtime(model=f"replay:{file}").exec("go", tools=[ask]) == "I see."
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'{"format": 99, "runs": []}', b"[]"])
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{}", b'{"format": 99, "runs": []}', b"[]"])
 def test_a_file_that_is_no_cassette_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "c.json").write_bytes(content)
     with pytest.raises(RunError, match="not a cassette"):

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,8 +48,8 @@ class Interaction:
 class Cassette:
     """The content of a cassette file: one or more runs, each as the interactions it needed, in order of asking."""
 
-    runs: list[list[Interaction]] = field(default_factory=list[list[Interaction]])
-    format: Literal[1] = 1
+    runs: list[list[Interaction]]
+    format: Literal[1]
 
 
 @functools.cache
@@ -116,7 +116,7 @@ class Recorder:
             others = []
         first = interactions[0].request if interactions else None
         runs = [run for run in others if run and run[0].request != first]
-        content = _adapter().dump_python(Cassette([*runs, interactions]), mode="json")
+        content = _adapter().dump_python(Cassette([*runs, interactions], 1), mode="json")
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
