@@ -21,15 +21,17 @@ need_chromium()
 SETUP = """
 %load_ext op_jupyter
 import time
+from pathlib import Path
 from op_jupyter import function
 returned = []
 
 @function
-def slow(seconds: float) -> str:
-    "Sleep."
-    time.sleep(seconds)
+def hold(until: str) -> str:
+    "Block the main thread until there is a file of this name."
+    while not Path(until).exists():
+        time.sleep(0.05)
     returned.append(time.time())
-    return "slept"
+    return "done"
 """
 PATIENCE = 60_000
 """Milliseconds for what waits for a kernel or an import on a busy machine."""
@@ -39,10 +41,10 @@ def says(text: str) -> bytes:
     return event(chunk({"content": text}))
 
 
-def calls(*seconds: float) -> list[bytes]:
+def calls(*files: str) -> list[bytes]:
     deltas: list[dict[str, Any]] = [
-        call_delta(index=n, id=f"c{n}", type="function", name="slow", arguments=json.dumps({"seconds": wait}))
-        for n, wait in enumerate(seconds)
+        call_delta(index=n, id=f"c{n}", type="function", name="hold", arguments=json.dumps({"until": file}))
+        for n, file in enumerate(files)
     ]
     return [*map(event, deltas), event(chunk({}, "tool_calls")), DONE]
 
@@ -92,7 +94,7 @@ def test_a_run_is_seen_and_steered_while_a_function_blocks_the_kernel(
 ) -> None:
     gate = threading.Event()
     wire.script = [
-        Answer(pieces=[says("Let me "), says("see."), *calls(4, 9)]),
+        Answer(pieces=[says("Let me "), says("see."), *calls("steered", "never")]),
         Answer(pieces=[says("Half a "), gate, says("sentence."), event(chunk({}, "stop")), DONE]),
     ]
     notebook = run_all(page, lab, "steer.ipynb")
@@ -102,8 +104,9 @@ def test_a_run_is_seen_and_steered_while_a_function_blocks_the_kernel(
     box(page).fill("only 2013, please")
     sent = time.time()
     box(page).press("Enter")
-    page.get_by_text("queued", exact=True).wait_for(timeout=1000)
+    page.get_by_text("queued", exact=True).wait_for(timeout=5000)
     acknowledged = time.time()
+    (lab[0] / "steered").touch()
     page.get_by_text("delivered in round 2").wait_for()
     assert page.get_by_text("skipped", exact=True).count() == 1
     # Text streams in as the server sends it.
@@ -125,7 +128,7 @@ def test_a_run_is_seen_and_steered_while_a_function_blocks_the_kernel(
 
 
 def test_stop_frees_a_cell_whose_function_sleeps(page: Page, lab: tuple[Path, str], wire: WireServer) -> None:
-    wire.script = [Answer(pieces=calls(60))]
+    wire.script = [Answer(pieces=calls("never"))]
     notebook = run_all(page, lab, "stop.ipynb")
     page.get_by_text("running", exact=True).wait_for()
     stop = page.get_by_role("button", name="Stop", exact=True)
@@ -143,7 +146,7 @@ def test_a_page_that_is_loaded_again_in_mid_run_shows_the_run_and_steers_it(
 ) -> None:
     gate = threading.Event()
     wire.script = [
-        Answer(pieces=[says("Let me see."), *calls(15)]),
+        Answer(pieces=[says("Let me see."), *calls(f"reloaded-{saved}")]),
         Answer(pieces=[says("The "), gate, says("end."), event(chunk({}, "stop")), DONE]),
     ]
     notebook = run_all(page, lab, f"reload-{saved}.ipynb")
@@ -157,6 +160,8 @@ def test_a_page_that_is_loaded_again_in_mid_run_shows_the_run_and_steers_it(
     page.get_by_text("Let me see.").wait_for()
     box(page).fill("still there?")
     box(page).press("Enter")
+    page.get_by_text("queued", exact=True).wait_for()
+    (lab[0] / f"reloaded-{saved}").touch()
     page.get_by_text("delivered in round 2").wait_for()
     gate.set()
     page.get_by_text("The end.").wait_for()

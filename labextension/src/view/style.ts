@@ -19,6 +19,8 @@ export const STYLE = `
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
 .user { border-inline-start: 3px solid var(--jp-brand-color1, Highlight); padding-inline-start: 0.6em; }
 .call, .thinking, .server { border: 1px solid var(--line); border-radius: 4px; padding: 0.3em 0.6em; }
+.brief { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 0.92em; overflow-wrap: anywhere; }
+.call[open] > summary .result { display: none; }
 .call[open] > summary { margin-bottom: 0.4em; }
 .call > .run { border-inline-start: 2px solid var(--line); margin: 0.5em 0; padding-inline-start: 0.75em; }
 .part { margin-top: 0.4em; }

@@ -19,7 +19,12 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
   const { call, output, result, state } = step;
   const element = details(
     "call",
-    [h("code", {}, call.name), " ", h("span", { class: "state" }, STATE[state])],
+    [
+      h("code", {}, call.name),
+      h("span", { class: "brief" }, `(${oneLine(argumentsOf(step))}) `),
+      h("span", { class: "state" }, STATE[state]),
+      h("span", { class: "brief result" }, ` ${oneLine(resultOf(step))}`),
+    ],
     part("Arguments", h("pre", {}, call.raw_arguments ?? pretty(call.arguments))),
   );
   element.dataset.state = state;
@@ -33,9 +38,28 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
   }
   element.append(...nested);
   if (result) {
-    element.append(part("Result", ...result.content.map((block) => drawBlock(block, call.name))));
+    // A table keeps its columns.
+    const blocks = result.content.map((block) =>
+      block.kind === "text" ? h("pre", {}, block.text) : drawBlock(block, call.name),
+    );
+    element.append(part("Result", ...blocks));
   }
   return element;
+}
+
+function argumentsOf({ call }: CallStep): string {
+  const named = Object.entries(call.arguments).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return call.raw_arguments ?? named.join(", ");
+}
+
+function resultOf({ result }: CallStep): string {
+  return result?.content.map((block) => (block.kind === "text" ? block.text : "[image]")).join(" ") ?? "";
+}
+
+/** What fits into one line. */
+function oneLine(text: string): string {
+  const line = text.slice(0, 1000).replace(/\s+/g, " ").trim();
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
 }
 
 function part(name: string, ...body: Node[]): HTMLElement {
