@@ -158,6 +158,7 @@ class Runtime:
         except asyncio.CancelledError:
             control.abort_subtree()
             await asyncio.wait([running])
+            running.exception()  # looked at here, or asyncio writes its traceback to stderr later
             raise
 
     @property

@@ -411,7 +411,8 @@ def test_a_name_that_a_provider_would_refuse_is_not_replayed_as_it_came() -> Non
     seen: list[Request] = []
     runtime = Runtime(model=scripted([[call("functions.add x")], lambda request: seen.append(request) or "ok"]))
     runtime.exec("go", tools=[add])
-    assert seen[0].messages[1].content[0].name == "functions_add_x"  # type: ignore[union-attr]
+    _, reply, _ = seen[0].messages
+    assert isinstance(reply, AssistantMessage) and reply.tool_calls[0].name == "functions_add_x"
 
 
 # -------------------------------------------------------------------- errors

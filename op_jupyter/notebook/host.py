@@ -73,6 +73,7 @@ def captured_output(shell: InteractiveShell, emit_output: EmitOutput) -> Iterato
         if not isinstance(getattr(sys, name), _Routed):
             setattr(sys, name, _Routed(name, getattr(sys, name)))
     if "publish" not in vars(shell.display_pub):
+        # The method alone is replaced: another publisher would lack what a kernel calls on its own.
         shell.display_pub.publish = partial(_publish, shell.display_pub.publish)  # type: ignore[method-assign]
     token = _output_of_call.set(emit_output)
     try:
