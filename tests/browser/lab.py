@@ -1,4 +1,7 @@
-"""A real JupyterLab or Notebook in a real browser, and a notebook in it; what is asserted is the business of tests."""
+"""A real JupyterLab or Notebook 7 in a real browser, a notebook in it, and the wire of its scripted model.
+
+What is asserted is the business of the tests.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,19 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
+
+from tests.providers.chat_wire import DONE, call_delta, chunk, event
 
 CHROMIUM = shutil.which("chromium")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+App = Literal["lab", "notebook"]
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
 
@@ -81,27 +88,113 @@ def jupyter(folder: Path, **environment: str) -> Generator[str]:
             server.terminate()
 
 
-def write_notebook(path: Path, *cells: str) -> None:
-    """A notebook with these code cells, not run yet."""
-    code: list[dict[str, Any]] = [
-        {"cell_type": "code", "id": f"c{n}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
-        for n, source in enumerate(cells)
+SETUP = """
+%load_ext op_jupyter
+import time
+from pathlib import Path
+from op_jupyter import function
+returned = []
+
+@function
+def hold(until: str) -> str:
+    "Block the main thread until there is a file of this name."
+    while not Path(until).exists():
+        time.sleep(0.05)
+    returned.append(time.time())
+    return "done"
+"""
+AGENT = "%%agent\nDo it, please."
+
+
+def says(text: str) -> bytes:
+    """What the server sends when the model goes on with `text`."""
+    return event(chunk({"content": text}))
+
+
+STOP = [event(chunk({}, "stop")), DONE]
+"""The end of a reply."""
+
+
+def calls(*files: str) -> list[bytes]:
+    """The end of a reply that calls `hold` once for each file."""
+    deltas: list[dict[str, Any]] = [
+        call_delta(index=n, id=f"c{n}", type="function", name="hold", arguments=json.dumps({"until": file}))
+        for n, file in enumerate(files)
     ]
-    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": KERNEL, "cells": code}))
+    return [*map(event, deltas), event(chunk({}, "tool_calls")), DONE]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running Jupyter server, and the folder with its notebooks."""
+
+    folder: Path
+    url: str
+
+    def write(self, name: str, *cells: str) -> None:
+        """A notebook with these code cells, not run yet."""
+        code: list[dict[str, Any]] = [
+            {"cell_type": "code", "id": f"c{n}", "source": cell, "metadata": {}, "outputs": [], "execution_count": None}
+            for n, cell in enumerate(cells)
+        ]
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": KERNEL, "cells": code}
+        (self.folder / name).write_text(json.dumps(notebook))
+
+    def run(self, page: Page, name: str, *cells: str, app: App = "lab") -> Notebook:
+        """A new notebook, all of whose cells are running; by default an agent cell and one after it."""
+        self.write(name, SETUP, *(cells or (AGENT, "1 + 1")))
+        notebook = Notebook(page, self, name, app)
+        notebook.command("notebook:run-all-cells")
+        return notebook
+
+    def touch(self, name: str) -> None:
+        """Let the functions go on that hold until there is a file `name`."""
+        (self.folder / name).touch()
 
 
 class Notebook:
-    """A notebook that is open in a page."""
+    """A notebook that is open in a page, in JupyterLab or in Notebook 7."""
 
-    def __init__(self, page: Page, url: str, name: str) -> None:
+    def __init__(self, page: Page, lab: Lab, name: str, app: App = "lab") -> None:
         self.page = page
-        page.goto(f"{url}/lab/tree/{name}?reset")
+        self.path = lab.folder / name
+        page.goto(f"{lab.url}/lab/tree/{name}?reset" if app == "lab" else f"{lab.url}/notebooks/{name}")
         page.wait_for_selector(".jp-Notebook .jp-Cell:visible", timeout=60_000)
         page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.info")
+
+    @property
+    def box(self) -> Locator:
+        """The steer box."""
+        return self.page.get_by_label("Message to the agent")
+
+    @property
+    def stop(self) -> Locator:
+        """The button that ends the run."""
+        return self.page.get_by_role("button", name="Stop", exact=True)
+
+    def text(self, text: str) -> Locator:
+        """What reads exactly so."""
+        return self.page.get_by_text(text, exact=True)
+
+    def steer(self, text: str) -> None:
+        """Send a message into the run."""
+        self.box.fill(text)
+        self.box.press("Enter")
 
     def command(self, name: str) -> None:
         """Run a command of the application, without waiting for its end."""
         self.page.evaluate("name => void window.jupyterapp.commands.execute(name)", name)
+
+    def saved(self, *wanted: str) -> str:
+        """The file of the notebook, saved once it holds all that is `wanted`."""
+        deadline = time.monotonic() + 20
+        while True:
+            self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+            text = self.path.read_text()
+            if all(one in text for one in wanted):
+                return text
+            assert time.monotonic() < deadline, f"{wanted} is not in the file"
+            self.page.wait_for_timeout(100)
 
     def kernel_value(self, expression: str) -> Any:
         """The value of a Python expression, asked of the kernel when it is free."""

@@ -1,0 +1,51 @@
+"""One browser, one Jupyter server and one scripted model for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.lab import Lab, browser, jupyter
+from tests.providers.wire_server import WireServer
+
+PATIENCE = 60_000
+"""Milliseconds for what waits for a kernel or an import on a busy machine."""
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[WireServer]:
+    with WireServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+def wire(server: WireServer) -> WireServer:
+    """The server that the models of all notebooks ask, with nothing left of what was asked before."""
+    server.script.clear()
+    server.asked.clear()
+    return server
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("lab")
+    asks = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "no-real-key", "OP_JUPYTER_MODEL": "openai:x"}
+    with jupyter(folder, **asks) as url:
+        yield Lab(folder, url)
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """A page in a browser profile of its own."""
+    context = chromium.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield context.new_page()
+    context.close()
