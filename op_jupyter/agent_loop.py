@@ -5,14 +5,12 @@ Here the rules of a round stand, and nothing else: no provider is known here, no
 
 from __future__ import annotations
 
-import inspect
 import logging
 from dataclasses import replace
-from functools import partial
 from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
-from op_jupyter.context import AgentContext, CurrentRun, Emit, _current_run, _current_tools
+from op_jupyter.context import AgentContext, Emit
 from op_jupyter.control import Aborted, RunControl
 from op_jupyter.errors import ErrorKind, RunError
 from op_jupyter.events import (
@@ -22,15 +20,11 @@ from op_jupyter.events import (
     AgentEventMessageUpdate,
     AgentEventRetry,
     AgentEventSteering,
-    AgentEventToolEnd,
-    AgentEventToolStart,
-    AgentEventToolUpdate,
     AgentEventTurnEnd,
     AgentEventTurnStart,
     RunStopReason,
     StreamEnd,
     StreamRetry,
-    ToolOutcome,
     apply_update,
     message_of,
 )
@@ -38,18 +32,15 @@ from op_jupyter.history import replayable
 from op_jupyter.messages import (
     AssistantMessage,
     Block,
-    InputBlock,
     Message,
-    TextContent,
     ToolCall,
     ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import Request, ToolSpec
 from op_jupyter.redact import redact
-from op_jupyter.tools.call import call_tool, validate_tool_arguments
-from op_jupyter.tools.registry import AgentTool
-from op_jupyter.tools.results import error_text, error_traceback, to_content
+from op_jupyter.tool_execution import STOPPED, _answer, _execute_tool_call
+from op_jupyter.tools.results import error_text
 
 MAX_INNER_ITERATIONS = 50
 
@@ -219,7 +210,7 @@ def _execute_tool_calls(
     for position, call in enumerate(message.tool_calls):
         reason = _reason_not_to_run(context, message, position)
         if control.aborted or message.stop_reason == "aborted":
-            _answer(context, emit, call, "Not run: the run was stopped before this call.", "not_run")
+            _answer(context, emit, call, STOPPED, "not_run")
         elif steering:
             _skip_tool_call(context, emit, call)
         elif reason:
@@ -255,88 +246,3 @@ def _answer_the_rest(context: AgentContext, emit: Emit) -> None:
 
 def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:
     _answer(context, emit, call, "Skipped due to queued user message", "skipped")
-
-
-def _answer(
-    context: AgentContext,
-    emit: Emit,
-    call: ToolCall,
-    content: str | list[InputBlock],
-    outcome: ToolOutcome,
-    details: dict[str, Any] | None = None,
-) -> None:
-    blocks: list[InputBlock] = [TextContent(content)] if isinstance(content, str) else content
-    result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok", details=details)
-    emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
-    context.messages.append(result)
-
-
-INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
-
-
-def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunControl, emit: Emit) -> None:
-    """Run the function that `call` names. Whatever happens becomes its result, which the model can read."""
-    emit(AgentEventToolStart(**context.where, call=call))
-    content: str | list[InputBlock]
-    outcome: ToolOutcome = "error"
-    details: dict[str, Any] | None = None
-    try:
-        tool, arguments = _prepare(context, call)
-    except ValueError as error:
-        content = to_content(str(error))
-    else:
-        try:
-            content, outcome = _run_tool(context, call, tool, arguments, control, emit), "ok"
-        except BaseException as error:
-            content, details = to_content(error_text(error)), {"traceback": error_traceback(error)}
-    if control.aborted:
-        content, outcome = INTERRUPTED, "interrupted"
-    _answer(context, emit, call, content, outcome, details)
-
-
-def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str, Any]]:
-    """The function that `call` names, and the arguments to call it with.
-
-    Raises:
-        ValueError: in words that let the model correct itself.
-    """
-    tool = context.tools.get(call.name)
-    if tool is None:
-        there_are = f"There are: {', '.join(context.tools)}." if context.tools else "There are none."
-        raise ValueError(f"There is no function {call.name!r}. {there_are}")
-    takes_none = not tool.parameters.get("properties") and tool.parameters.get("additionalProperties") is False
-    if call.raw_arguments is not None and not takes_none:
-        raise ValueError(f"The arguments are not a JSON object: {call.raw_arguments}")
-    return tool, validate_tool_arguments(tool, call.arguments)
-
-
-def _run_tool(
-    context: AgentContext,
-    call: ToolCall,
-    tool: AgentTool,
-    arguments: dict[str, Any],
-    control: RunControl,
-    emit: Emit,
-) -> list[InputBlock]:
-    def emit_output(output: dict[str, Any]) -> None:
-        # An interrupt may land in what a function prints, and must not tear the record.
-        control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
-
-    in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
-    run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
-    tools_token = _current_tools.set(list(context.tools.values()))
-    try:
-        with context.capture(emit_output):
-            body = partial(call_tool, tool, arguments)
-            value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)
-            if inspect.isawaitable(value):
-                value = control.run_coroutine(value, tool.timeout)
-        context.values[call.id] = value
-        return control.interruptible(
-            lambda: to_content(
-                value, max_result_chars=tool.max_result_chars, context_tokens=context.model.context_tokens
-            )
-        )
-    finally:
-        _current_tools.reset(tools_token)
-        _current_run.reset(run_token)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from op_jupyter.context import AgentContext, CurrentRun, _current_run, _current_tools, runs_under_way
+from op_jupyter.context import AgentContext, CurrentRun, OnApproval, _current_run, _current_tools, runs_under_way
 from op_jupyter.errors import RunError
 from op_jupyter.messages import (
     AssistantMessage,
@@ -19,6 +19,7 @@ from op_jupyter.messages import (
     InputBlock,
     Message,
     TextContent,
+    ToolCall,
     ToolResultMessage,
     UserMessage,
 )
@@ -35,6 +36,14 @@ GetQueued = Callable[[], Sequence[str | UserMessage]]
 MAX_DEPTH = 8
 
 
+def _nobody_approves(call: ToolCall, tool: AgentTool) -> bool:
+    return False
+
+
+default_approval: OnApproval = _nobody_approves
+"""Asks a person where `exec` is not told how. The notebook sets it."""
+
+
 class ExecArguments(TypedDict, total=False):
     """The arguments of `exec` that `aexec` takes too; `exec` documents them."""
 
@@ -49,6 +58,7 @@ class ExecArguments(TypedDict, total=False):
     history: Sequence[Message] | None
     get_steering_messages: GetQueued | None
     get_follow_up_messages: GetQueued | None
+    on_approval: OnApproval | None
 
 
 def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) -> AgentContext:
@@ -90,6 +100,7 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
         max_iterations=most,
         get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
         get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
+        on_approval=arguments.get("on_approval") or (parent.context.on_approval if parent else default_approval),
         capture=parent.context.capture if parent else runtime.capture,
     )
 

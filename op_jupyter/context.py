@@ -13,12 +13,13 @@ from typing import Any, TypedDict
 
 from op_jupyter.control import RunControl
 from op_jupyter.events import AgentEvent
-from op_jupyter.messages import Message, UserMessage
+from op_jupyter.messages import Message, ToolCall, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
 from op_jupyter.tools.registry import AgentTool
 
 Emit = Callable[[AgentEvent], None]
 GetMessages = Callable[[], list[UserMessage]]
+OnApproval = Callable[[ToolCall, AgentTool], bool]
 Capture = Callable[[Callable[[dict[str, Any]], None]], contextlib.AbstractContextManager[None]]
 
 
@@ -53,6 +54,7 @@ class AgentContext:
     max_iterations: int | None
     get_steering_messages: GetMessages
     get_follow_up_messages: GetMessages
+    on_approval: OnApproval
     parent_call_id: str | None
     depth: int
     values: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, wait
-from contextvars import copy_context
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Literal, TypeVar
 
 from op_jupyter.messages import UserMessage
+from op_jupyter.threads import background_loop, in_thread
 
 T = TypeVar("T")
 
@@ -51,6 +50,7 @@ class RunControl:
         # The root's alone:
         self._inboxes: set[SimpleQueue[Any]] = set()
         self._threads: set[Future[Any]] = set()
+        self._approvals: dict[tuple[str, str], SimpleQueue[Any]] = {}
         self._owns_sigint = False
         self._interruptible = False
         self._interrupts = 0
@@ -100,6 +100,37 @@ class RunControl:
             self._steering.clear()
             self._follow_ups.clear()
             return left
+
+    # ------------------------------------------------------------ approvals
+
+    @contextlib.contextmanager
+    def asking(self, run_id: str, call_id: str) -> Iterator[None]:
+        """Let `approve` answer this call of this run, here or in a nested run, until the end of the block."""
+        approvals = self._root._approvals
+        with self._inbox() as inbox:
+            approvals[run_id, call_id] = inbox
+            try:
+                yield
+            finally:
+                del approvals[run_id, call_id]
+
+    def approve(self, run_id: str, call_id: str, allowed: bool) -> bool:
+        """Say whether a call may run, from any thread; `False` when no such call waits to hear it."""
+        inbox = self._root._approvals.get((run_id, call_id))
+        if inbox:
+            inbox.put(allowed)
+        return inbox is not None
+
+    def wait_for_approval(self, run_id: str, call_id: str, deadline: Callable[[], float]) -> bool | None:
+        """What `approve` says of a call that is `asking`; `None` once it is `deadline()`, by the monotonic clock.
+
+        Raises:
+            Aborted: as soon as the run is.
+        """
+        while (seconds := deadline() - time.monotonic()) > 0:
+            with contextlib.suppress(Empty):
+                return bool(self._wait(self._root._approvals[run_id, call_id], seconds))
+        return None
 
     # ------------------------------------------------------------ abort
 
@@ -282,21 +313,6 @@ class RunControl:
         raise Aborted
 
 
-def in_thread(function: Callable[[], T], name: str) -> Future[T]:
-    """Call `function` in a thread of its own, with a copy of the caller's context."""
-    future: Future[T] = Future()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            future.set_result(context.run(function))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return future
-
-
 def _read(start: Callable[[], Iterator[Any]], inbox: SimpleQueue[Any], abandoned: threading.Event) -> None:
     try:
         for item in start():
@@ -310,16 +326,3 @@ def _read(start: Callable[[], Iterator[Any]], inbox: SimpleQueue[Any], abandoned
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-@functools.cache
-def background_loop() -> asyncio.AbstractEventLoop:
-    """The event loop that coroutine tools run on; it lives as long as the process."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="op_jupyter coroutines", daemon=True).start()
-    return loop
-
-
-def on_background_loop() -> bool:
-    """Whether the caller runs on the event loop of the coroutine tools, which must not be blocked."""
-    return threading.current_thread().name == "op_jupyter coroutines"

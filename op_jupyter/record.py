@@ -247,7 +247,9 @@ def fold(root: Run, event: AgentEvent) -> None:
                 )
             )
         case AgentEventApproval():
-            _call(run, event.call.id).state = "waiting" if event.state == "asked" else "running"
+            call = _call(run, event.call.id)
+            # How long a person thought about it is not the time that the call took.
+            call.state, call.started = ("waiting" if event.state == "asked" else "running"), event.time
         case AgentEventSteering():
             _steer(run, event)
         case _:

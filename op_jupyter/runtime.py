@@ -15,8 +15,8 @@ from typing import Any, Literal, Unpack, cast
 
 from op_jupyter.agent_loop import _run_loop
 from op_jupyter.arguments import Content, ExecArguments, GetQueued, context_for
-from op_jupyter.context import AgentContext, Capture, _current_run, runs_under_way
-from op_jupyter.control import RunControl, in_thread, on_background_loop
+from op_jupyter.context import AgentContext, Capture, OnApproval, _current_run, runs_under_way
+from op_jupyter.control import RunControl
 from op_jupyter.emit import Emitter, OnEvent, events_written_to
 from op_jupyter.errors import RunAborted, RunError
 from op_jupyter.events import AgentEventAgentStart, AgentEventSteering
@@ -24,6 +24,7 @@ from op_jupyter.messages import Message, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
 from op_jupyter.record import Run, find_run
 from op_jupyter.redact import redact
+from op_jupyter.threads import in_thread, on_background_loop
 from op_jupyter.tools import decorators
 
 
@@ -91,6 +92,7 @@ class Runtime:
         get_steering_messages: GetQueued | None = None,
         get_follow_up_messages: GetQueued | None = None,
         on_event: OnEvent | None = None,
+        on_approval: OnApproval | None = None,
     ) -> str:
         """Ask the model, let it call functions for as long as it picks any, and return its final text.
 
@@ -109,6 +111,8 @@ class Runtime:
             history: the messages to go on from, such as `runtime.last_run.messages`.
             get_steering_messages, get_follow_up_messages: asked for more messages as the loop goes, and at its end.
             on_event: called with every event, in the thread that it happens in.
+            on_approval: called with a `ToolCall` and its `AgentTool` where that asks for approval; returns whether it
+                may run. By default the outer run's; else a notebook asks the person, and elsewhere nothing is allowed.
 
         Raises:
             RunError: when there is no model to ask, the provider fails, or a run of this Runtime is under way.
@@ -137,6 +141,7 @@ class Runtime:
                 "history": history,
                 "get_steering_messages": get_steering_messages,
                 "get_follow_up_messages": get_follow_up_messages,
+                "on_approval": on_approval,
             },
         )
         return self._exec(context, _new_control(), on_event)
@@ -181,6 +186,16 @@ class Runtime:
             RunError: when no run is under way.
         """
         self._send(UserMessage(redact(text), "follow_up"), RunControl.follow_up)
+
+    def approve(self, run_id: str, call_id: str, allowed: bool) -> bool:
+        """Answer for a person whether a call may run, from any thread; `False` when no such call waits to hear it.
+
+        Args:
+            run_id, call_id: the run, nested ones included, and the call: an `AgentEventApproval` names them.
+            allowed: whether it may run.
+        """
+        root = self._root
+        return root is not None and root.control.approve(run_id, call_id, allowed)
 
     def abort(self) -> None:
         """End the run under way, from any thread; without one, do nothing. Its `exec` raises `RunAborted`."""

@@ -22,14 +22,15 @@ VALUES = {"errors", "events", "messages", "redact"}
 TOOLS = {"tools", "tools.*"}
 # The contract, and what providers share or are split into; a provider itself is always named in full.
 PROVIDERS = {"providers", "providers._*"}
-LOOP = {"agent_loop", "arguments", "context", "control", "emit", "history"}
+LOOP = {"agent_loop", "arguments", "context", "control", "emit", "history", "threads", "tool_execution"}
 RUN = VALUES | TOOLS | LOOP | {"decision", "providers", "record", "runtime"}
 
 # The first pattern that fits a module says what of ours it may import.
 MAY_IMPORT = {
     **dict.fromkeys(VALUES, VALUES),
     "record": VALUES,
-    "control": VALUES,
+    "control": VALUES | {"threads"},
+    "threads": set(),
     "history": VALUES,
     "tools": VALUES,
     "tools.*": VALUES | TOOLS | {"control"},
@@ -37,7 +38,8 @@ MAY_IMPORT = {
     "providers": VALUES,
     "providers.*": VALUES | PROVIDERS | {"control"},
     "context": VALUES | TOOLS | {"control", "providers"},
-    "agent_loop": VALUES | TOOLS | {"context", "control", "history", "providers"},
+    "agent_loop": VALUES | TOOLS | {"context", "control", "history", "providers", "tool_execution"},
+    "tool_execution": VALUES | TOOLS | {"context", "control"},
     "arguments": VALUES | TOOLS | {"context", "providers"},
     "emit": VALUES | {"record"},
     "decision": RUN,
@@ -50,7 +52,7 @@ MAY_IMPORT = {
     # Recording is something that the notebook does to a model.
     "notebook*": VALUES
     | TOOLS
-    | {"control", "emit", "notebook*", "providers", "providers.replay", "record", "runtime"},
+    | {"arguments", "context", "control", "emit", "notebook*", "providers", "providers.replay", "record", "runtime"},
     "": {"errors", "notebook*", "record", "runtime", *TOOLS},
 }
 

@@ -6,6 +6,7 @@ kernel's subshell thread, while the main thread may be blocked. The main thread 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,12 @@ PATCHES_TARGET = "op_jupyter.patches"
 INTERVAL = 0.033
 """Seconds between two messages with patches, at least."""
 RESEND_AFTER, RESENDS = 1.0, 5
+FIRST_VIEW = 5.0
+"""Seconds after the start of a run in which a view of it is expected."""
+ATTENDED = 600.0
+"""Seconds after the last sign of a view for which somebody is taken to be there. A view gives one every minute."""
+
+log = logging.getLogger(__name__)
 
 _channels: dict[str, Channel] = {}
 
@@ -39,6 +46,8 @@ class Channel:
         self._patch_comms: list[Any] = []
         self._bundle: dict[str, Any] | None = None
         self._received = False
+        self._started = time.monotonic()
+        self._heard: float | None = None
 
     # ------------------------------------------------------------ from the loop
 
@@ -85,31 +94,63 @@ class Channel:
                 over = self._bundle is not None
             if batches:
                 message = {"batches": [{key: batch[key] for key in ("first", "last", "ops")} for batch in batches]}
-                for comm in comms:
-                    comm.send(message)
+                self._send_to(comms, message)
             if over:
                 break
             time.sleep(INTERVAL)
+        _forget_all_ended_but(self)
         self._send_bundle()
-        _channels.pop(self.run_id, None)
 
     def _send_bundle(self) -> None:
         """Send the final bundle until somebody says that it has come: a busy server drops messages in silence."""
         for _ in range(RESENDS):
             with self._changed:
                 comms = list(self._patch_comms)
-            for comm in comms:
-                comm.send({"ended": True, "bundle": self._bundle})
+            self._send_to(comms, {"ended": True, "bundle": self._bundle})
             with self._changed:
                 if self._changed.wait_for(lambda: self._received, RESEND_AFTER):
                     return
 
+    def _send_to(self, comms: list[Any], message: dict[str, Any]) -> None:
+        for comm in comms:
+            try:
+                comm.send(message)
+            except Exception:
+                log.debug("A view cannot be reached", exc_info=True)
+                self.remove_view(comm)
+
     # ------------------------------------------------------------ from the views
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self._bundle is not None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is something that no view has seen: the run goes on, or its end has reached nobody."""
+        return not self._received
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether a view has ever been heard of."""
+        return self._heard is not None
+
+    def attended_until(self) -> float:
+        """Until when somebody is taken to be there, by the monotonic clock."""
+        return self._started + FIRST_VIEW if self._heard is None else self._heard + ATTENDED
+
+    def hear(self) -> None:
+        """Note a sign of a view."""
+        self._heard = time.monotonic()
+
     def add_view(self, comm: Any) -> None:
-        """Send patches on `comm`, too."""
+        """Send patches on `comm`, too; where the run has ended, how it ended."""
         with self._changed:
             self._patch_comms.append(comm)
+            bundle = self._bundle
+        if bundle:
+            self._send_to([comm], {"ended": True, "bundle": bundle})
 
     def remove_view(self, comm: Any) -> None:
         """Send nothing more on `comm`."""
@@ -123,6 +164,13 @@ class Channel:
                 return {"ok": True, "state": self._steer(str(request.get("text", "")))}
             case "stop":
                 self._if_under_way(self._runtime.abort)
+                return {"ok": True}
+            case "approve":
+                run_id, call_id = str(request.get("run_id")), str(request.get("call_id"))
+                if self._runtime.approve(run_id, call_id, request.get("allow") is True):
+                    return {"ok": True}
+                return {"ok": False, "reason": "This call no longer waits for an approval."}
+            case "here":
                 return {"ok": True}
             case "snapshot":
                 return {"ok": True, **self._snapshot()}
@@ -156,6 +204,17 @@ class Channel:
             return {"seq": self._number, "run": as_json(self._emit.run)}
 
 
+def channel_of(run_id: str) -> Channel | None:
+    """The channel of a root run that goes on, or was the last to end."""
+    return _channels.get(run_id)
+
+
+def _forget_all_ended_but(last: Channel) -> None:
+    for channel in list(_channels.values()):
+        if channel.is_over and channel is not last:
+            _channels.pop(channel.run_id, None)
+
+
 # -------------------------------------------------------------------- the comms
 
 
@@ -166,27 +225,33 @@ def register(comm_manager: Any) -> None:
 
 
 def _open_control(comm: Any, message: dict[str, Any]) -> None:
-    channel = _channel_of(message)
+    channel = _channel_named_in(message)
 
     def handle(request: dict[str, Any]) -> None:
         data = request["content"]["data"]
+        if channel:
+            channel.hear()
         answer = channel.answer(data) if channel else {"ok": False, "reason": "This run is over."}
         comm.send({"type": "ack", "id": data.get("id"), **answer})
 
     # Not `comm.on_msg`: that fires pre_execute and post_execute, which close a figure that is half drawn.
     comm.handle_msg = handle
+    if channel:
+        channel.hear()
     known = {"run_id": channel.run_id, "cell_id": channel.cell_id} if channel else {}
     comm.send({"type": "open", "known": channel is not None, **known})
 
 
-def _channel_of(message: dict[str, Any]) -> Channel | None:
-    """The channel of the run that a view names; of the one under way, when a page that was loaded again knows none."""
+def _channel_named_in(message: dict[str, Any]) -> Channel | None:
+    """The channel of the run that a view names; a page that was loaded again knows none, and gets what it missed."""
     run_id = message["content"]["data"].get("run_id")
-    return next(reversed(_channels.values()), None) if run_id is None else _channels.get(run_id)
+    if run_id is not None:
+        return channel_of(run_id)
+    return next((channel for channel in reversed(list(_channels.values())) if channel.is_wanted), None)
 
 
 def _open_patches(comm: Any, message: dict[str, Any]) -> None:
-    channel = _channel_of(message)
+    channel = _channel_named_in(message)
     if channel is None:
         return
     comm.handle_close = lambda _: channel.remove_view(comm)

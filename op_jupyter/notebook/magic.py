@@ -16,7 +16,9 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from traitlets import Unicode
 
+from op_jupyter import arguments
 from op_jupyter.errors import RunError
+from op_jupyter.notebook.approval import ask_person
 from op_jupyter.notebook.bundle import mime_bundle
 from op_jupyter.notebook.channel import register
 from op_jupyter.notebook.host import captured_output, expand_names, tools_named
@@ -140,6 +142,7 @@ def _in_one_line(error: BaseException) -> BaseException:
 def load(shell: InteractiveShell) -> None:
     """Register the magics in `shell`, and in a kernel the comms that views open."""
     shell.register_magics(AgentMagics(shell))
+    arguments.default_approval = ask_person
     if shell.display_formatter:
         # A run at the end of a cell is shown as its agent cell shows it.
         shell.display_formatter.mimebundle_formatter.for_type(Run, lambda run, **_: mime_bundle(run))

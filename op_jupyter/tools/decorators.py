@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast, overload
 
 from op_jupyter.errors import RunError
-from op_jupyter.tools.registry import TOOL_ATTRIBUTE, from_function, register
+from op_jupyter.tools.registry import TOOL_ATTRIBUTE, AgentTool, from_function, register
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,6 +34,7 @@ def function(
     expose: bool = True,
     timeout: float | None = None,
     max_result_chars: int | None = None,
+    requires_approval: bool = False,
 ) -> Callable[[F], F]: ...
 def function(
     function: F | None = None,
@@ -43,6 +44,7 @@ def function(
     expose: bool = True,
     timeout: float | None = None,
     max_result_chars: int | None = None,
+    requires_approval: bool = False,
 ) -> F | Callable[[F], F]:
     """Make a function a tool that models may call.
 
@@ -55,6 +57,7 @@ def function(
         expose: whether runs that name no tools get this one.
         timeout: seconds after which the run goes on without the result; the function runs in a worker thread.
         max_result_chars: the length at which the result is cut for the model, its head and tail kept.
+        requires_approval: whether a person is asked before each call, with its arguments in view.
 
     Raises:
         TypeError: when a model could not call the function.
@@ -68,7 +71,15 @@ def function(
         >>> add(2)
         3
     """
-    decorate = _decorator("@function", lambda f: f, hidden, (), expose, timeout, max_result_chars)
+    described = functools.partial(
+        from_function,
+        hidden=hidden,
+        expose=expose,
+        timeout=timeout,
+        max_result_chars=max_result_chars,
+        requires_approval=requires_approval,
+    )
+    decorate = _decorator("@function", lambda f: f, described)
     return decorate if function is None else decorate(function)
 
 
@@ -81,6 +92,7 @@ def agentic_function(
     expose: bool = True,
     timeout: float | None = None,
     max_result_chars: int | None = None,
+    requires_approval: bool = False,
 ) -> Callable[[F], F]: ...
 def agentic_function(
     function: F | None = None,
@@ -90,6 +102,7 @@ def agentic_function(
     expose: bool = True,
     timeout: float | None = None,
     max_result_chars: int | None = None,
+    requires_approval: bool = False,
 ) -> F | Callable[[F], F]:
     """Make a function whose body calls `runtime.exec` a tool that models may call.
 
@@ -106,31 +119,27 @@ def agentic_function(
         ...     "Summarize a text."
         ...     return runtime.exec(f"Summarize: {text}", tools=[])
     """
-    decorate = _decorator("@agentic_function", _with_runtime, hidden, ("runtime",), expose, timeout, max_result_chars)
+    described = functools.partial(
+        from_function,
+        hidden=hidden,
+        filled=("runtime",),
+        expose=expose,
+        timeout=timeout,
+        max_result_chars=max_result_chars,
+        requires_approval=requires_approval,
+    )
+    decorate = _decorator("@agentic_function", _with_runtime, described)
     return decorate if function is None else decorate(function)
 
 
 def _decorator(
-    name: str,
-    wrap: Callable[[Any], Any],
-    hidden: Iterable[str],
-    filled: Iterable[str],
-    expose: bool,
-    timeout: float | None,
-    max_result_chars: int | None,
+    name: str, wrap: Callable[[Any], Any], described: Callable[[Callable[..., Any]], AgentTool]
 ) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         if not callable(function) or inspect.isclass(function):
             raise TypeError(f"{name} goes on a function, not on {function!r}")
         decorated = wrap(function)
-        tool = from_function(
-            decorated,
-            hidden=hidden,
-            filled=filled,
-            expose=expose,
-            timeout=timeout,
-            max_result_chars=max_result_chars,
-        )
+        tool = described(decorated)
         try:
             setattr(decorated, TOOL_ATTRIBUTE, tool)
         except AttributeError:

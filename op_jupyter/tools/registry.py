@@ -29,7 +29,8 @@ class AgentTool:
     `parameters` is the JSON Schema (type `object`) that the model sees; `validate` turns arguments that are JSON
     into the keyword arguments of `execute`, or raises `ValueError` with a message that the model can act on.
     A result longer than `max_result_chars` is cut. With `expose=False` a tool is used only where it is named. With a
-    `timeout`, in seconds, a tool that is not async runs in a worker thread.
+    `timeout`, in seconds, a tool that is not async runs in a worker thread. With `requires_approval` it runs only
+    when a person lets it.
 
     Raises:
         ValueError: when providers would refuse the name, or nothing would be left of a result.
@@ -43,6 +44,7 @@ class AgentTool:
     expose: bool = True
     max_result_chars: int | None = None
     timeout: float | None = None
+    requires_approval: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", self.name):
@@ -121,6 +123,7 @@ def from_function(
     expose: bool = True,
     timeout: float | None = None,
     max_result_chars: int | None = None,
+    requires_approval: bool = False,
 ) -> AgentTool:
     """The tool that is described by the signature and the docstring of `function`.
 
@@ -141,6 +144,7 @@ def from_function(
         expose=expose,
         timeout=timeout,
         max_result_chars=max_result_chars,
+        requires_approval=requires_approval,
     )
 
 

@@ -1,4 +1,4 @@
-"""A shell with the extension loaded, and cassettes made from scripts."""
+"""A shell with the extension loaded, a kernel with it, and cassettes made from scripts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
 from traitlets.config import Config
 
 from op_jupyter import Runtime
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.testing import scripted
+from tests.notebook.raw_kernel import SETUP, Kernel
 
 MakeCassette = Callable[..., str]
 
@@ -40,3 +43,20 @@ def cassette(tmp_path: Path) -> MakeCassette:
         return "c.json"
 
     return make
+
+
+@pytest.fixture(scope="session")
+def started() -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    manager, client = start_new_kernel(kernel_name="python3")
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def kernel(started: tuple[KernelManager, BlockingKernelClient]) -> Kernel:
+    kernel = Kernel(started[1])
+    setup = kernel.start(SETUP)
+    assert kernel.reply(setup)["status"] == "ok"
+    kernel.forget(until=setup)
+    return kernel

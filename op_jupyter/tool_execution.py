@@ -1,0 +1,131 @@
+"""One call of a function: a person is asked where that is needed, it is run, and it is answered, whatever happens.
+
+Which calls of a message are run is decided in `agent_loop`; how arguments and results look is in `tools`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+from op_jupyter.context import AgentContext, CurrentRun, Emit, _current_run, _current_tools
+from op_jupyter.control import RunControl
+from op_jupyter.events import (
+    AgentEventApproval,
+    AgentEventToolEnd,
+    AgentEventToolStart,
+    AgentEventToolUpdate,
+    ToolOutcome,
+)
+from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
+from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.registry import AgentTool
+from op_jupyter.tools.results import error_text, error_traceback, to_content
+
+STOPPED = "Not run: the run was stopped before this call."
+INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
+NOT_APPROVED = "Not run: a person has to approve this call, and has not."
+
+
+def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunControl, emit: Emit) -> None:
+    """Run the function that `call` names. Whatever happens becomes its result, which the model can read."""
+    emit(AgentEventToolStart(**context.where, call=call))
+    try:
+        tool, arguments = _prepare(context, call)
+    except ValueError as error:
+        _answer(context, emit, call, to_content(str(error)), "error")
+        return
+    run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
+    tools_token = _current_tools.set(list(context.tools.values()))
+    try:
+        if tool.requires_approval and not _is_approved(context, call, tool, control, emit):
+            _answer(context, emit, call, STOPPED if control.aborted else NOT_APPROVED, "not_run")
+        else:
+            _answer(context, emit, call, *_run_tool(context, call, tool, arguments, control, emit))
+    finally:
+        _current_tools.reset(tools_token)
+        _current_run.reset(run_token)
+
+
+def _answer(
+    context: AgentContext,
+    emit: Emit,
+    call: ToolCall,
+    content: str | list[InputBlock],
+    outcome: ToolOutcome,
+    details: dict[str, Any] | None = None,
+) -> None:
+    blocks: list[InputBlock] = [TextContent(content)] if isinstance(content, str) else content
+    result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok", details=details)
+    emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
+    context.messages.append(result)
+
+
+def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str, Any]]:
+    """The function that `call` names, and the arguments to call it with.
+
+    Raises:
+        ValueError: in words that let the model correct itself.
+    """
+    tool = context.tools.get(call.name)
+    if tool is None:
+        there_are = f"There are: {', '.join(context.tools)}." if context.tools else "There are none."
+        raise ValueError(f"There is no function {call.name!r}. {there_are}")
+    takes_none = not tool.parameters.get("properties") and tool.parameters.get("additionalProperties") is False
+    if call.raw_arguments is not None and not takes_none:
+        raise ValueError(f"The arguments are not a JSON object: {call.raw_arguments}")
+    return tool, validate_tool_arguments(tool, call.arguments)
+
+
+def _is_approved(context: AgentContext, call: ToolCall, tool: AgentTool, control: RunControl, emit: Emit) -> bool:
+    """Whether a person lets `call` run. A run that is stopped meanwhile does not wait for the answer."""
+    try:
+        with control.asking(context.run_id, call.id):
+            emit(AgentEventApproval(**context.where, call=call, state="asked"))
+            allowed: object = control.interruptible(lambda: context.on_approval(call, tool))
+    except BaseException:
+        if control.aborted:
+            return False
+        raise
+    if not isinstance(allowed, bool):
+        # A coroutine that nobody awaits would be a yes.
+        raise TypeError(f"on_approval returns True or False, not {type(allowed).__name__}")
+    emit(AgentEventApproval(**context.where, call=call, state="approved" if allowed else "denied"))
+    return allowed and not control.aborted
+
+
+def _run_tool(
+    context: AgentContext,
+    call: ToolCall,
+    tool: AgentTool,
+    arguments: dict[str, Any],
+    control: RunControl,
+    emit: Emit,
+) -> tuple[list[InputBlock], ToolOutcome, dict[str, Any] | None]:
+    """The result of the function, for the model, and how it came about."""
+
+    def emit_output(output: dict[str, Any]) -> None:
+        # An interrupt may land in what a function prints, and must not tear the record.
+        control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
+
+    def result() -> list[InputBlock]:
+        return to_content(value, max_result_chars=tool.max_result_chars, context_tokens=context.model.context_tokens)
+
+    in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
+    body = partial(call_tool, tool, arguments)
+    try:
+        with context.capture(emit_output):
+            value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)
+            if inspect.isawaitable(value):
+                value = control.run_coroutine(value, tool.timeout)
+        context.values[call.id] = value
+        content = control.interruptible(result)
+    except BaseException as error:
+        details = {"traceback": error_traceback(error)}
+        if control.aborted:
+            return [TextContent(INTERRUPTED)], "interrupted", details
+        return to_content(error_text(error)), "error", details
+    if control.aborted:
+        return [TextContent(INTERRUPTED)], "interrupted", None
+    return content, "ok", None

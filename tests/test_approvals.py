@@ -1,0 +1,195 @@
+"""A call that needs a person's yes runs only when it gets one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from op_jupyter import RunAborted, Runtime, agentic_function, function
+from op_jupyter.context import _current_run
+from op_jupyter.events import AgentEvent, AgentEventApproval
+from op_jupyter.messages import ToolCall, ToolResultMessage
+from op_jupyter.record import CallStep
+from op_jupyter.testing import call, scripted
+from op_jupyter.tools.registry import AgentTool
+
+deleted: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_deleted() -> None:
+    deleted.clear()
+
+
+@function(requires_approval=True, expose=False)
+def delete(name: str) -> str:
+    """Delete a table."""
+    deleted.append(name)
+    return f"{name} is gone"
+
+
+def asks(*names: str) -> Runtime:
+    """A Runtime whose model deletes these tables in one message, and then ends."""
+    return Runtime(model=scripted([[call("delete", name=name) for name in names], "Done."]), tools=[delete])
+
+
+def answers(runtime: Runtime) -> list[str]:
+    assert runtime.last_run is not None
+    return [
+        "".join(getattr(block, "text", "") for block in message.content)
+        for message in runtime.last_run.new_messages
+        if isinstance(message, ToolResultMessage)
+    ]
+
+
+REFUSED = "Not run: a person has to approve this call, and has not."
+
+
+def test_what_is_allowed_runs_and_what_is_not_does_not_and_the_model_reads_so() -> None:
+    runtime = asks("a", "b")
+    seen: list[tuple[str, dict[str, Any], str]] = []
+
+    def only_a(call: ToolCall, tool: AgentTool) -> bool:
+        seen.append((call.name, call.arguments, tool.description))
+        return bool(call.arguments["name"] == "a")
+
+    events: list[AgentEvent] = []
+    assert runtime.exec("Go", on_approval=only_a, on_event=events.append) == "Done."
+    assert seen == [("delete", {"name": "a"}, "Delete a table."), ("delete", {"name": "b"}, "Delete a table.")]
+    assert (deleted, answers(runtime)) == (["a"], ["a is gone", REFUSED])
+    states = [event.state for event in events if isinstance(event, AgentEventApproval)]
+    assert states == ["asked", "approved", "asked", "denied"]
+    assert runtime.last_run is not None
+    assert [step.state for step in runtime.last_run.steps if isinstance(step, CallStep)] == ["ok", "not_run"]
+
+
+def test_where_nobody_can_be_asked_the_call_is_refused() -> None:
+    runtime = asks("a")
+    assert runtime.exec("Go") == "Done."
+    assert (deleted, answers(runtime)) == ([], [REFUSED])
+
+
+def test_arguments_that_do_not_fit_are_not_shown_to_anybody() -> None:
+    runtime = Runtime(model=scripted([[call("delete", title="a")], "Done."]), tools=[delete])
+    assert runtime.exec("Go", on_approval=lambda call, tool: pytest.fail("asked")) == "Done."
+    assert "name" in answers(runtime)[0]
+
+
+def test_an_answer_that_is_no_bool_is_not_a_yes() -> None:
+    runtime = asks("a")
+    with pytest.raises(TypeError, match="on_approval returns True or False, not str"):
+        runtime.exec("Go", on_approval=lambda call, tool: "no")  # type: ignore[arg-type, return-value]
+    assert deleted == []
+    # One result for every call, whatever happens.
+    assert len(answers(runtime)) == 1
+
+
+def test_a_nested_run_asks_whoever_the_outer_one_asks_unless_it_says_otherwise() -> None:
+    @agentic_function(expose=False)
+    def clean(name: str, strictly: bool, runtime: Runtime) -> str:
+        """Clean up."""
+        if strictly:
+            return runtime.exec(name, tools=[delete], on_approval=lambda call, tool: False)
+        return runtime.exec(name, tools=[delete])
+
+    replies: list[Any] = [
+        [call("clean", name="a", strictly=False), call("clean", name="b", strictly=True)],
+        [call("delete", name="a")],
+        "a done",
+        [call("delete", name="b")],
+        "b done",
+        "Done.",
+    ]
+    runtime = Runtime(model=scripted(replies), tools=[clean])
+    assert runtime.exec("Go", on_approval=lambda call, tool: True) == "Done."
+    assert deleted == ["a"]
+
+
+def waiting(asked: threading.Event) -> Callable[[ToolCall, AgentTool], bool]:
+    """Asks for an answer of `Runtime.approve`, for ten seconds."""
+
+    def wait(call: ToolCall, tool: AgentTool) -> bool:
+        current = _current_run.get()
+        assert current is not None
+        until = time.monotonic() + 10
+        asked.set()
+        return bool(current.control.wait_for_approval(current.context.run_id, call.id, lambda: until))
+
+    return wait
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_answer_comes_from_another_thread_while_the_run_waits(allowed: bool) -> None:
+    runtime, asked = asks("a"), threading.Event()
+    taken: list[bool] = []
+
+    def answer() -> None:
+        asked.wait(10)
+        assert runtime.under_way is not None
+        run = runtime.under_way.run
+        (step,) = [step for step in run.steps if isinstance(step, CallStep)]
+        assert step.state == "waiting"
+        taken.append(runtime.approve(run.run_id, "no-such-call", True))
+        taken.append(runtime.approve(run.run_id, step.call.id, allowed))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert runtime.exec("Go", on_approval=waiting(asked)) == "Done."
+    thread.join()
+    assert taken == [False, True]
+    assert deleted == (["a"] if allowed else [])
+    # Nobody is asked any more.
+    assert not runtime.approve("any", "c1", True)
+
+
+def test_a_run_that_waits_for_an_answer_can_be_stopped_at_once() -> None:
+    runtime, asked = asks("a", "b"), threading.Event()
+    stopped: list[float] = []
+
+    def stop() -> None:
+        asked.wait(10)
+        stopped.append(time.monotonic())
+        runtime.abort()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(RunAborted):
+        runtime.exec("Go", on_approval=waiting(asked))
+    assert time.monotonic() - stopped[0] < 0.1
+    thread.join()
+    assert deleted == []
+    assert answers(runtime) == ["Not run: the run was stopped before this call."] * 2
+
+
+def test_a_run_in_a_worker_thread_that_waits_for_an_answer_can_be_stopped_at_once() -> None:
+    runtime, asked = asks("a"), threading.Event()
+
+    async def main() -> float:
+        task = asyncio.create_task(runtime.aexec("Go", on_approval=waiting(asked)))
+        await asyncio.to_thread(asked.wait, 10)
+        stopped = time.monotonic()
+        runtime.abort()
+        with pytest.raises(RunAborted):
+            await task
+        return time.monotonic() - stopped
+
+    assert asyncio.run(main()) < 0.1
+    assert deleted == []
+
+
+def test_the_time_that_a_person_took_is_not_the_time_of_the_call() -> None:
+    runtime = asks("a")
+
+    def slowly(call: ToolCall, tool: AgentTool) -> bool:
+        time.sleep(0.2)
+        return True
+
+    runtime.exec("Go", on_approval=slowly)
+    assert runtime.last_run is not None
+    (step,) = [step for step in runtime.last_run.steps if isinstance(step, CallStep)]
+    assert step.started is not None and step.ended is not None and step.ended - step.started < 0.1
