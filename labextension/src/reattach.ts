@@ -4,7 +4,7 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import type { ISessionContext } from "@jupyterlab/apputils";
 import type { IOutput } from "@jupyterlab/nbformat";
 import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
-import { codeCells, liveRunId, MIME_TYPE } from "./outputs";
+import { codeCells, liveRunId, MIME_TYPE, replaceOutput } from "./outputs";
 import { type KernelConnection, KernelTransport } from "./transport";
 import type { Run } from "./view/record";
 
@@ -35,18 +35,25 @@ async function reattach(panel: NotebookPanel): Promise<void> {
   if (!codeCells(panel).some((cell) => /^\s*%%agent\b/.test(cell.sharedModel.source))) {
     return;
   }
-  const transport = new KernelTransport(await kernelOf(panel.sessionContext), null, () => undefined);
+  const transport = new KernelTransport(await kernelOf(panel.sessionContext), null, (bundle) => {
+    // Here and not only where it is drawn, since outputs that are folded are not drawn.
+    replaceOutput(panel, transport.runId as string, bundle);
+    transport
+      .received()
+      .catch(() => undefined)
+      .finally(transport.dispose);
+  });
   transport.connect({
     onLink({ state }) {
       if (state === "live") {
         showRun(panel, transport);
-      }
-      if (state === "live" || state === "gone") {
+      } else if (state === "gone") {
         transport.dispose();
       }
     },
     onBatches: () => undefined,
   });
+  panel.disposed.connect(transport.dispose);
 }
 
 function kernelOf(context: ISessionContext): Promise<KernelConnection> {

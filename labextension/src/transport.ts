@@ -2,28 +2,18 @@
  * The line to a run in a kernel, also while that kernel is busy: comms that the page opens on a subshell of its own.
  *
  * With messages made by hand, since JupyterLab's own comms wait for `kernel.info`, which a busy kernel does not give
- * to a page that was reloaded; and so JupyterLab's setting for comms on subshells does not matter here.
+ * to a page that was reloaded; and so JupyterLab's setting for comms on subshells does not matter here. Over a
+ * connection of its own, since on the page's they would wait 3 s behind what JupyterLab asks such a kernel.
  */
 
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
 import type { Run } from "./view/record";
 import type { Batch, Link, Listener, Snapshot, Transport } from "./view/transport";
 
-/** What is used of a kernel connection. */
+/** What is used of the page's connection to a kernel. */
 export type KernelConnection = Pick<
   Kernel.IKernelConnection,
-  | "clientId"
-  | "username"
-  | "connectionStatus"
-  | "connectionStatusChanged"
-  | "disposed"
-  | "interrupt"
-  | "iopubMessage"
-  | "isDisposed"
-  | "sendControlMessage"
-  | "sendShellMessage"
-  | "status"
-  | "statusChanged"
+  "clone" | "disposed" | "interrupt" | "isDisposed" | "status" | "statusChanged"
 >;
 
 /** The finished run as an output. */
@@ -33,13 +23,15 @@ export interface Bundle {
 }
 
 type Ack = { type: "ack"; id: string; ok: boolean; reason?: string; state?: string; seq?: number; run?: Run };
-type Opened = { type: "open"; known: boolean; run_id?: string; cell_id?: string };
+type Opened = { type: "open"; known: boolean; left_subshells: string[]; run_id?: string; cell_id?: string };
 type FromControl = Opened | Ack;
 type FromPatches = { batches: Batch[] } | { ended: true; bundle: Bundle };
 
 /** Milliseconds: a kernel without subshells does not answer the request for one. */
 const SUBSHELL_TIMEOUT = 1000;
 const ANSWER_TIMEOUT = 5000;
+/** Milliseconds between two signs of life: the kernel does not wait for an approval that nobody is there to give. */
+const SIGN_OF_LIFE = 60_000;
 
 const LATE = "This kernel takes no messages while a cell runs: they will arrive when the cell ends.";
 const UNKNOWN = "This run is no longer going on.";
@@ -52,11 +44,20 @@ export class KernelTransport implements Transport {
   /** The cell that the run goes on in, as the kernel says. */
   cellId: string | undefined;
   #kernel: KernelConnection;
+  #connection: Kernel.IKernelConnection;
   #onEnd: (bundle: Bundle) => void;
   #listener: Listener | undefined;
   #subshell: string | null = null;
+  /** Says which process of the kernel has the run. */
+  #session: string | undefined;
   #control = "";
   #patches = "";
+  /** The subshell, or `null` where there was none in time. */
+  #created: Promise<string | null> = Promise.resolve(null);
+  /** Settles when the last message on the shell is handled. */
+  #handled: Promise<unknown> = Promise.resolve();
+  #hungUp: Promise<void> | undefined;
+  #signs: ReturnType<typeof setInterval> | undefined;
   #hasStarted = false;
   #isDisposed = false;
   /** What waits for an answer, by the id of the request. */
@@ -65,15 +66,16 @@ export class KernelTransport implements Transport {
   /** With `null` for the run that goes on in the kernel, whichever that is. `onEnd` gets the finished run, more than once until `received` is called. */
   constructor(kernel: KernelConnection, runId: string | null, onEnd: (bundle: Bundle) => void) {
     this.#kernel = kernel;
+    this.#connection = kernel.clone();
     this.runId = runId;
     this.#onEnd = onEnd;
   }
 
   connect(listener: Listener): void {
     this.#listener = listener;
-    this.#kernel.iopubMessage.connect(this.#onMessage, this);
+    this.#connection.iopubMessage.connect(this.#onMessage, this);
+    this.#connection.connectionStatusChanged.connect(this.#onConnection, this);
     this.#kernel.statusChanged.connect(this.#onStatus, this);
-    this.#kernel.connectionStatusChanged.connect(this.#onConnection, this);
     this.#kernel.disposed.connect(this.#onKernelDisposed, this);
     globalThis.addEventListener("pagehide", this.dispose);
     this.#onConnection();
@@ -112,18 +114,14 @@ export class KernelTransport implements Transport {
       return;
     }
     this.#isDisposed = true;
+    clearInterval(this.#signs);
     globalThis.removeEventListener("pagehide", this.dispose);
-    this.#kernel.iopubMessage.disconnect(this.#onMessage, this);
+    this.#connection.iopubMessage.disconnect(this.#onMessage, this);
+    this.#connection.connectionStatusChanged.disconnect(this.#onConnection, this);
     this.#kernel.statusChanged.disconnect(this.#onStatus, this);
-    this.#kernel.connectionStatusChanged.disconnect(this.#onConnection, this);
     this.#kernel.disposed.disconnect(this.#onKernelDisposed, this);
     this.#rejectAll(UNKNOWN);
-    if (this.link.state !== "gone") {
-      for (const id of [this.#patches, this.#control].filter(Boolean)) {
-        this.#post("comm_close", { comm_id: id, data: {} });
-      }
-    }
-    this.#deleteSubshell();
+    this.#hangUp();
   };
 
   // ---------------------------------------------------------------- to the kernel
@@ -131,7 +129,8 @@ export class KernelTransport implements Transport {
   async #start(): Promise<void> {
     const subshell = this.#createSubshell();
     const timeout = new Promise<null>((resolve) => setTimeout(resolve, SUBSHELL_TIMEOUT, null));
-    if ((await Promise.race([subshell, timeout])) === null) {
+    this.#created = Promise.race([subshell, timeout]);
+    if ((await this.#created) === null) {
       this.#setLink({ state: "late", reason: LATE });
       this.#open(null);
     }
@@ -144,28 +143,46 @@ export class KernelTransport implements Transport {
   #createSubshell(): Promise<string | null> {
     const request = this.#message("control", "create_subshell_request", {});
     return new Promise((resolve) => {
-      this.#kernel.sendControlMessage(request as KernelMessage.ICreateSubshellRequestMsg, true).onReply = (reply) => {
+      this.#connection.sendControlMessage(request as KernelMessage.ICreateSubshellRequestMsg, true).onReply = (
+        reply,
+      ) => {
         const { subshell_id } = reply.content as { subshell_id?: string };
         resolve(subshell_id ?? null);
       };
     });
   }
 
-  #deleteSubshell(): void {
-    if (this.#subshell !== null && this.#canSend) {
-      const content = { subshell_id: this.#subshell };
-      const request = this.#message("control", "delete_subshell_request", content);
-      this.#kernel.sendControlMessage(request as KernelMessage.IDeleteSubshellRequestMsg);
+  #hangUp(): void {
+    this.#hungUp ??= this.#close()
+      .catch(() => undefined)
+      .finally(() => this.#connection.dispose());
+  }
+
+  /** Takes back what the kernel keeps for this line, while it is the kernel that keeps it. */
+  async #close(): Promise<void> {
+    if (this.link.state === "gone") {
+      return;
     }
-    this.#subshell = null;
+    for (const id of [this.#patches, this.#control].filter(Boolean)) {
+      this.#post("comm_close", { comm_id: id, data: {} });
+    }
+    // A subshell that is deleted with messages left complains in the output of whichever cell runs next.
+    await this.#handled;
+    await this.#deleteSubshell(this.#subshell ?? (await this.#created));
+  }
+
+  async #deleteSubshell(subshell: string | null): Promise<void> {
+    if (subshell !== null && this.#canSend) {
+      const request = this.#message("control", "delete_subshell_request", { subshell_id: subshell });
+      await this.#connection.sendControlMessage(request as KernelMessage.IDeleteSubshellRequestMsg, true).done;
+    }
   }
 
   #open(subshell: string | null): void {
-    this.#subshell = subshell;
     if (this.#isDisposed || this.link.state === "gone") {
-      this.#deleteSubshell();
       return;
     }
+    this.#subshell = subshell;
     if (this.link.state === "live") {
       this.#setLink({ state: "connecting" });
     }
@@ -205,12 +222,13 @@ export class KernelTransport implements Transport {
   #post(type: "comm_open" | "comm_msg" | "comm_close", content: object): void {
     if (this.#canSend) {
       const message = this.#message("shell", type, content, this.#subshell);
-      this.#kernel.sendShellMessage(message as KernelMessage.IShellMessage);
+      this.#handled = this.#connection.sendShellMessage(message as KernelMessage.IShellMessage).done;
     }
   }
 
   get #canSend(): boolean {
-    return !this.#kernel.isDisposed && this.#kernel.status !== "dead";
+    const { isDisposed, status } = this.#connection;
+    return !isDisposed && status !== "dead" && !this.#kernel.isDisposed && this.#kernel.status !== "dead";
   }
 
   #message(channel: "shell" | "control", type: string, content: object, subshell: string | null = null): unknown {
@@ -218,9 +236,9 @@ export class KernelTransport implements Transport {
       date: new Date().toISOString(),
       msg_id: newId(),
       msg_type: type,
-      session: this.#kernel.clientId,
+      session: this.#connection.clientId,
       subshell_id: subshell,
-      username: this.#kernel.username,
+      username: this.#connection.username,
       version: "5.3",
     };
     return { buffers: [], channel, content, header, metadata: {}, parent_header: {} };
@@ -230,12 +248,19 @@ export class KernelTransport implements Transport {
 
   #onMessage(_: unknown, message: KernelMessage.IIOPubMessage): void {
     const { comm_id, data } = message.content as { comm_id?: string; data?: unknown };
-    if (comm_id === this.#control && message.header.msg_type === "comm_close") {
+    const { msg_type, session } = message.header;
+    if (msg_type === "status" && this.#session !== undefined && session !== this.#session) {
+      // Restarted from another page, which this one is not told.
+      this.#lose(RESTARTED);
+    } else if (comm_id === this.#control && msg_type === "comm_close") {
       // The kernel does not know the target, as one that was started anew and has not loaded us.
+      this.#control = "";
+      this.#hangUp();
       this.#lose(UNKNOWN);
-    } else if (comm_id === this.#control && message.header.msg_type === "comm_msg") {
+    } else if (comm_id === this.#control && msg_type === "comm_msg") {
+      this.#session = session;
       this.#onControl(data as FromControl);
-    } else if (comm_id === this.#patches && message.header.msg_type === "comm_msg") {
+    } else if (comm_id === this.#patches && msg_type === "comm_msg") {
       this.#onPatches(data as FromPatches);
     }
   }
@@ -243,12 +268,20 @@ export class KernelTransport implements Transport {
   #onControl(message: FromControl): void {
     if (message.type === "ack") {
       this.#answers.get(message.id)?.(message);
-    } else if (message.known) {
+      return;
+    }
+    for (const subshell of message.left_subshells) {
+      void this.#deleteSubshell(subshell).catch(() => undefined);
+    }
+    if (message.known) {
       this.runId ??= message.run_id ?? null;
       this.cellId = message.cell_id;
       this.#patches = this.#openComm("op_jupyter.patches");
+      clearInterval(this.#signs);
+      this.#signs = setInterval(() => void this.#request({ type: "here" }).catch(() => undefined), SIGN_OF_LIFE);
       this.#setLink({ state: "live" });
     } else {
+      this.#hangUp();
       this.#lose(UNKNOWN);
     }
   }
@@ -264,19 +297,19 @@ export class KernelTransport implements Transport {
   #onStatus(): void {
     const { status } = this.#kernel;
     if (status === "restarting" || status === "autorestarting") {
-      this.#subshell = null;
       this.#lose(RESTARTED);
     } else if (status === "dead" || status === "terminating") {
-      this.#lose(LOST);
+      this.#onKernelDisposed();
     }
   }
 
   #onKernelDisposed(): void {
     this.#lose(LOST);
+    this.#hangUp();
   }
 
   #onConnection(): void {
-    const isConnected = this.#kernel.connectionStatus === "connected";
+    const isConnected = this.#connection.connectionStatus === "connected";
     if (isConnected && !this.#hasStarted) {
       this.#hasStarted = true;
       void this.#start();
@@ -290,7 +323,6 @@ export class KernelTransport implements Transport {
     if (this.link.state !== "gone") {
       this.#setLink({ state: "gone", reason });
       this.#rejectAll(reason);
-      this.#deleteSubshell();
     }
   }
 

@@ -1,40 +1,28 @@
-/** Any front end that knows anywidget as a host: draws the run that the widget's model holds, live where it has a kernel. */
+/** Any front end that knows anywidget as a host: draws the run that goes on, over the kernel where the page reaches it. */
 
 import type { AnyModel, Render } from "@anywidget/types";
+import { ModelTransport, type State } from "./model_transport";
 import { MIME_TYPE } from "./outputs";
-import { type KernelConnection, KernelTransport } from "./transport";
+import { type Bundle, type KernelConnection, KernelTransport } from "./transport";
 import { mount } from "./view/mount";
 import type { Run } from "./view/record";
 
-interface State {
-  run: Run;
-  live: { run_id: string; seq: number } | null;
-}
-
 const render: Render<State> = ({ model, el }) => {
-  const live = model.get("live");
-  const kernel = kernelOf(model);
-  const transport =
-    live && kernel && new KernelTransport(kernel, live.run_id, ({ data }) => finish(data[MIME_TYPE] as Run));
-  const view = mount(el, model.get("run"), transport ?? undefined);
-  const finish = (run: Run) => {
-    view.update(run);
+  const finish = ({ data }: Bundle) => {
+    view.update(data[MIME_TYPE] as Run);
     transport
-      ?.received()
+      .received()
       .catch(() => undefined)
       .finally(transport.dispose);
   };
-  const draw = () => {
-    const run = model.get("run");
-    if (!transport || run.stop_reason !== null) {
-      finish(run);
-    }
-  };
-  model.on("change:run", draw);
+  const kernel = kernelOf(model);
+  const transport = kernel
+    ? new KernelTransport(kernel, model.get("live").run_id, finish)
+    : new ModelTransport(model, finish);
+  const view = mount(el, model.get("run"), transport);
   return () => {
-    model.off("change:run", draw);
     view.dispose();
-    transport?.dispose();
+    transport.dispose();
   };
 };
 

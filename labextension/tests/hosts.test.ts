@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { mimePlugin } from "../src/mime";
 import { reattachPlugin } from "../src/reattach";
 import type { Run } from "../src/view/record";
-import widget from "../src/widget";
 import { run } from "./fixtures";
 import { FakeKernel } from "./kernel";
 
@@ -60,7 +59,13 @@ describe("in JupyterLab", () => {
     });
     session = { kernel };
     const sessionContext = { session, kernelChanged: new Signal({}) };
-    panel = { node: page.node, content: { model }, sessionContext, context: { ready: Promise.resolve() } };
+    panel = {
+      node: page.node,
+      content: { model },
+      context: { ready: Promise.resolve() },
+      disposed: page.disposed,
+      sessionContext,
+    };
     Widget.attach(page, document.body);
     const tracker = {
       find: (isWanted: (of: unknown) => boolean) => (isWanted(panel) ? panel : undefined),
@@ -161,6 +166,7 @@ describe("in JupyterLab", () => {
     const renderer = await shownLive();
 
     renderer.dispose();
+    await settled();
 
     expect(kernel.running.size).toBe(0);
     expect(kernel.requests.map(({ type }) => type)).not.toContain("final");
@@ -181,6 +187,25 @@ describe("in JupyterLab", () => {
       await opened();
 
       expect(outputs().toJSON()).toMatchObject([{ metadata: LIVE }]);
+    });
+
+    test("is written into the notebook when it ends, also where no output is drawn", async () => {
+      await opened();
+
+      kernel.say("patches", { ended: true, bundle: FINISHED });
+      await settled();
+
+      expect(outputs().toJSON()).toEqual([{ output_type: "display_data", ...FINISHED }]);
+      expect(kernel.requests).toMatchObject([{ type: "final" }]);
+      expect(kernel.running.size).toBe(0);
+    });
+
+    test("is not waited for when the notebook is closed", async () => {
+      await opened();
+
+      page.dispose();
+      await settled();
+
       expect(kernel.running.size).toBe(0);
     });
 
@@ -200,43 +225,5 @@ describe("in JupyterLab", () => {
 
       expect(kernel.sent).toEqual([]);
     });
-  });
-});
-
-describe("in an anywidget", () => {
-  const on = vi.fn();
-  const off = vi.fn();
-  let el: HTMLElement;
-  let state: Record<string, unknown>;
-  let close: () => void;
-
-  async function rendered(widget_manager: object, live: object | null): Promise<void> {
-    el = document.createElement("div");
-    state = { run: STARTED, live };
-    const model = { get: (name: string) => state[name], on, off, widget_manager };
-    close = (await widget.render({ model, el } as never)) as () => void;
-    await settled();
-  }
-
-  test("a run is drawn without a kernel, and again when the model changes", async () => {
-    await rendered({}, { run_id: "run-1", seq: 0 });
-    expect(rounds(el)).toBe(0);
-
-    state.run = run("everything");
-    on.mock.lastCall?.[1]();
-    expect(el.shadowRoot?.textContent).toContain("load_sales");
-    close();
-    expect(off).toHaveBeenCalled();
-  });
-
-  test("with the kernel of the widget manager a run is live, and ends", async () => {
-    await rendered({ kernel }, { run_id: "run-1", seq: 0 });
-    expect(rounds(el)).toBe(7);
-
-    kernel.say("patches", { ended: true, bundle: FINISHED });
-    await settled();
-    expect(el.shadowRoot?.textContent).toContain("load_sales");
-    expect(kernel.requests.at(-1)).toMatchObject({ type: "final" });
-    expect(kernel.running.size).toBe(0);
   });
 });

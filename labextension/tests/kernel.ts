@@ -28,6 +28,10 @@ export class FakeKernel {
   /** Whether messages without a subshell are handled, too: not while a cell runs. */
   isIdle = false;
   isLoaded = true;
+  /** The process of the kernel, as each message says. */
+  session = "process-1";
+  /** Subshells of views that are gone. */
+  left: string[] = [];
   /** The run that goes on. */
   runId = "run-1";
   /** What a request is answered with, or nothing. */
@@ -39,13 +43,25 @@ export class FakeKernel {
     return this as unknown as KernelConnection;
   }
 
+  /** The connections of their own that are open. */
+  connections = 0;
+
+  clone(): this {
+    this.connections++;
+    return this;
+  }
+
+  dispose(): void {
+    this.connections--;
+  }
+
   /** The requests that came on the control comm. */
   get requests(): Record<string, unknown>[] {
     return this.sent.flatMap(({ header, content }) => (header.msg_type === "comm_msg" ? [content.data ?? {}] : []));
   }
 
-  sendControlMessage(message: Message): { onReply: (reply: unknown) => void } {
-    const future: { onReply: (reply: unknown) => void } = { onReply: () => undefined };
+  sendControlMessage(message: Message): { onReply: (reply: unknown) => void; done: Promise<void> } {
+    const future: ReturnType<typeof this.sendControlMessage> = { onReply: () => undefined, done: Promise.resolve() };
     this.sent.push(message);
     if (message.header.msg_type === "delete_subshell_request") {
       this.running.delete(message.content.subshell_id as string);
@@ -62,12 +78,13 @@ export class FakeKernel {
     return future;
   }
 
-  sendShellMessage(message: Message): void {
+  sendShellMessage(message: Message): { done: Promise<void> } {
     this.sent.push(message);
     const { subshell_id } = message.header;
     if (this.isIdle || (subshell_id && this.running.has(subshell_id))) {
-      queueMicrotask(() => this.#handle(message));
+      return { done: Promise.resolve().then(() => this.#handle(message)) };
     }
+    return { done: new Promise(() => undefined) };
   }
 
   async interrupt(): Promise<void> {
@@ -101,7 +118,13 @@ export class FakeKernel {
       this.#comms.set(id, content.target_name as string);
       if (content.target_name === "op_jupyter.control") {
         const known = [this.runId, null].includes(content.data?.run_id as string | null);
-        this.#publish("comm_msg", id, { type: "open", known, run_id: this.runId, cell_id: "cell-1" });
+        this.#publish("comm_msg", id, {
+          type: "open",
+          known,
+          left_subshells: this.left,
+          run_id: this.runId,
+          cell_id: "cell-1",
+        });
       }
     } else if (header.msg_type === "comm_close") {
       this.#comms.delete(id);
@@ -114,6 +137,7 @@ export class FakeKernel {
   }
 
   #publish(type: string, id: string, data: Record<string, unknown>): void {
-    this.iopubMessage.emit({ header: { msg_type: type }, content: { comm_id: id, data: structuredClone(data) } });
+    const header = { msg_type: type, session: this.session };
+    this.iopubMessage.emit({ header, content: { comm_id: id, data: structuredClone(data) } });
   }
 }

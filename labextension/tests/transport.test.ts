@@ -145,11 +145,22 @@ test.each(["restarting", "autorestarting"])(
   },
 );
 
-test("a run that the kernel does not know is gone, and leaves no subshell behind", async () => {
+test("a kernel that was restarted from another page is noticed by its first sign of life", async () => {
+  const transport = await connected();
+  const status = (session: string) =>
+    kernel.iopubMessage.emit({ header: { msg_type: "status", session }, content: { execution_state: "idle" } });
+
+  status("process-1");
+  expect(transport.link.state).toBe("live");
+  status("process-2");
+  expect(transport.link).toEqual({ state: "gone", reason: "The kernel was restarted: this run is gone." });
+});
+
+test("a run that the kernel does not know is gone, and leaves no subshell and no connection behind", async () => {
   const transport = await connected("run-0");
 
   expect(transport.link).toEqual({ state: "gone", reason: "This run is no longer going on." });
-  expect(kernel.running.size).toBe(0);
+  expect([kernel.running.size, kernel.connections]).toEqual([0, 0]);
 });
 
 test("in a kernel that has not loaded op_jupyter the run is gone", async () => {
@@ -178,7 +189,7 @@ test("the page asks for the run that goes on, and learns its cell", async () => 
 });
 
 test.each(["dispose", "pagehide"])(
-  "on %s the comms are closed, the subshell is deleted, and nothing more is heard",
+  "on %s the comms are closed, the subshell is deleted once it has done that, and nothing more is heard",
   async (how) => {
     const transport = await connected();
     const { length } = kernel.sent;
@@ -188,9 +199,12 @@ test.each(["dispose", "pagehide"])(
     } else {
       globalThis.dispatchEvent(new Event("pagehide"));
     }
-    const last = kernel.sent.slice(length).map(({ header }) => header.msg_type);
-    expect(last).toEqual(["comm_close", "comm_close", "delete_subshell_request"]);
-    expect(kernel.running.size).toBe(0);
+    const last = () => kernel.sent.slice(length).map(({ header }) => header.msg_type);
+    expect(last()).toEqual(["comm_close", "comm_close"]);
+    expect(kernel.running.size).toBe(1);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(last()).toEqual(["comm_close", "comm_close", "delete_subshell_request"]);
+    expect([kernel.running.size, kernel.connections]).toEqual([0, 0]);
     kernel.become("restarting");
     expect(states()).toEqual(["live"]);
   },
@@ -203,4 +217,13 @@ test("a subshell that is created for a line that was closed meanwhile is deleted
   await vi.advanceTimersByTimeAsync(0);
 
   expect(kernel.running.size).toBe(0);
+});
+
+test("the subshells of views that are gone are deleted", async () => {
+  kernel.running.add("old");
+  kernel.left = ["old"];
+  await connected();
+
+  expect([...kernel.running]).toHaveLength(1);
+  expect(kernel.running.has("old")).toBe(false);
 });

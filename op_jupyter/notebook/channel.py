@@ -31,6 +31,8 @@ ATTENDED = 600.0
 log = logging.getLogger(__name__)
 
 _channels: dict[str, Channel] = {}
+_left_subshells: list[str] = []
+"""Subshells of views that are gone. A page that is left cannot wait to delete its own, so the next view does."""
 
 
 class Channel:
@@ -234,12 +236,19 @@ def _open_control(comm: Any, message: dict[str, Any]) -> None:
         answer = channel.answer(data) if channel else {"ok": False, "reason": "This run is over."}
         comm.send({"type": "ack", "id": data.get("id"), **answer})
 
+    def handle_close(_: Any) -> None:
+        subshell = message["header"].get("subshell_id")
+        if subshell:
+            _left_subshells.append(subshell)
+
     # Not `comm.on_msg`: that fires pre_execute and post_execute, which close a figure that is half drawn.
     comm.handle_msg = handle
+    comm.handle_close = handle_close
     if channel:
         channel.hear()
     known = {"run_id": channel.run_id, "cell_id": channel.cell_id} if channel else {}
-    comm.send({"type": "open", "known": channel is not None, **known})
+    left, _left_subshells[:] = _left_subshells[:], []
+    comm.send({"type": "open", "known": channel is not None, "left_subshells": left, **known})
 
 
 def _channel_named_in(message: dict[str, Any]) -> Channel | None:

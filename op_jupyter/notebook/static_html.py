@@ -27,10 +27,10 @@ from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
 _BOX = "border-left:3px solid #8886;padding:0 0 0 10px;margin:6px 0"
 _MUTED = "opacity:.7"
 _PRE = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;margin:4px 0;max-height:24em;overflow:auto;"
+    "white-space:pre-wrap;margin:4px 0;max-height:24em;overflow:auto;"
     "font-family:ui-monospace,monospace;font-size:90%"
 )
-_PROSE = "white-space:pre-wrap;overflow-wrap:anywhere"
+_SPEAKERS = {"user": "You", "steering": "You, while it ran", "follow_up": "Follow-up"}
 _COLOURS = {"ok": "#188038", "error": "#c5221f", "interrupted": "#c5221f"}
 _STATES = {
     "ok": "done",
@@ -45,7 +45,7 @@ _STATES = {
 
 def to_html(run: Run) -> str:
     """The run: what was asked, each round's calls with arguments and results, and the answer."""
-    return f'<div style="line-height:1.45">{_run(run)}</div>'
+    return f'<div style="line-height:1.45;overflow-wrap:anywhere">{_run(run)}</div>'
 
 
 def _run(run: Run) -> str:
@@ -57,7 +57,8 @@ def _run(run: Run) -> str:
             last_round = step.round
         match step:
             case UserStep():
-                parts.append(f'<div style="{_BOX};{_PROSE}"><b>You</b><br>{_prose(step.message.content)}</div>')
+                said = f"<b>{_SPEAKERS[step.message.source]}</b><br>{_prose(step.message.content)}"
+                parts.append(f'<div style="{_BOX};white-space:pre-wrap">{said}</div>')
             case AssistantStep():
                 parts.append(_reply(step.message))
             case CallStep():
@@ -77,7 +78,7 @@ def _reply(message: AssistantMessage) -> str:
                 parts.append(markdown(block.text))
             case ThinkingContent():
                 if block.thinking.strip():
-                    parts.append(_folded("Thinking", f'<div style="{_MUTED}">{markdown(block.thinking)}</div>'))
+                    parts.append(_folded("Reasoning", f'<div style="{_MUTED}">{markdown(block.thinking)}</div>'))
             case ImageContent():
                 parts.append(_image(block))
             case ServerContent():

@@ -14,6 +14,11 @@ PATIENCE = 60_000
 """Milliseconds for what waits for a kernel or an import on a busy machine."""
 
 
+def asks(server: WireServer) -> dict[str, str]:
+    """The environment in which a model is what `server` says."""
+    return {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "no-real-key", "OP_JUPYTER_MODEL": "openai:x"}
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     with browser() as chromium:
@@ -37,8 +42,7 @@ def wire(server: WireServer) -> WireServer:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
-    asks = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "no-real-key", "OP_JUPYTER_MODEL": "openai:x"}
-    with jupyter(folder, **asks) as url:
+    with jupyter(folder, **asks(server)) as url:
         yield Lab(folder, url)
 
 

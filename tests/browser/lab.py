@@ -21,14 +21,13 @@ from typing import Any, Literal
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
 
 CHROMIUM = shutil.which("chromium")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 App = Literal["lab", "notebook"]
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
 
 def need_chromium() -> None:
@@ -42,6 +41,7 @@ def browser() -> Generator[Browser]:
     """The Debian Chromium."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        expect.set_options(timeout=60_000)
         yield chromium
         chromium.close()
 
@@ -67,6 +67,7 @@ def jupyter(folder: Path, **environment: str) -> Generator[str]:
         env={
             **os.environ,
             "JUPYTER_CONFIG_DIR": str(home),
+            "JUPYTER_DATA_DIR": str(home / "data"),
             "JUPYTERLAB_SETTINGS_DIR": str(home / "lab"),
             **environment,
         },
@@ -124,6 +125,20 @@ def calls(*files: str) -> list[bytes]:
     return [*map(event, deltas), event(chunk({}, "tool_calls")), DONE]
 
 
+def export(notebook: Path, *options: str) -> Path:
+    """The HTML export of a notebook, beside it."""
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", *options, notebook]
+    subprocess.run(command, check=True, capture_output=True)
+    return notebook.with_suffix(".html")
+
+
+def read(page: Page, selector: str) -> str:
+    """What a person reads there who opens everything that can be opened."""
+    for summary in page.locator(f"{selector} details:not([open]) > summary").all()[::-1]:
+        summary.click()
+    return page.locator(selector).inner_text()
+
+
 @dataclass(frozen=True)
 class Lab:
     """A running Jupyter server, and the folder with its notebooks."""
@@ -131,19 +146,21 @@ class Lab:
     folder: Path
     url: str
 
-    def write(self, name: str, *cells: str) -> None:
+    def write(self, name: str, *cells: str, kernel: str = "python3") -> None:
         """A notebook with these code cells, not run yet."""
         code: list[dict[str, Any]] = [
             {"cell_type": "code", "id": f"c{n}", "source": cell, "metadata": {}, "outputs": [], "execution_count": None}
             for n, cell in enumerate(cells)
         ]
-        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": KERNEL, "cells": code}
+        metadata = {"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}}
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": code}
         (self.folder / name).write_text(json.dumps(notebook))
 
-    def run(self, page: Page, name: str, *cells: str, app: App = "lab") -> Notebook:
+    def run(self, page: Page, name: str, *cells: str, app: App = "lab", kernel: str = "python3") -> Notebook:
         """A new notebook, all of whose cells are running; by default an agent cell and one after it."""
-        self.write(name, SETUP, *(cells or (AGENT, "1 + 1")))
+        self.write(name, SETUP, *(cells or (AGENT, "1 + 1")), kernel=kernel)
         notebook = Notebook(page, self, name, app)
+        notebook.wait_for_kernel()
         notebook.command("notebook:run-all-cells")
         return notebook
 
@@ -160,7 +177,10 @@ class Notebook:
         self.path = lab.folder / name
         page.goto(f"{lab.url}/lab/tree/{name}?reset" if app == "lab" else f"{lab.url}/notebooks/{name}")
         page.wait_for_selector(".jp-Notebook .jp-Cell:visible", timeout=60_000)
-        page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.info")
+
+    def wait_for_kernel(self) -> None:
+        """Wait until its kernel has started and is free."""
+        self.page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.info")
 
     @property
     def box(self) -> Locator:
@@ -171,6 +191,19 @@ class Notebook:
     def stop(self) -> Locator:
         """The button that ends the run."""
         return self.page.get_by_role("button", name="Stop", exact=True)
+
+    def cell(self, index: int) -> Locator:
+        """A cell, counted from the one that sets the notebook up, which is 0."""
+        return self.page.locator(".jp-Cell:visible").nth(index)
+
+    def errors(self, index: int) -> Locator:
+        """The errors that a cell shows."""
+        return self.cell(index).locator("[data-mime-type='application/vnd.jupyter.stderr']")
+
+    def run_cell(self, index: int) -> None:
+        """Click into a cell and press Shift+Enter."""
+        self.cell(index).locator(".cm-content").click()
+        self.page.keyboard.press("Shift+Enter")
 
     def text(self, text: str) -> Locator:
         """What reads exactly so."""

@@ -118,6 +118,16 @@ def test_a_page_that_knows_no_run_is_told_which_one_goes_on_and_in_which_cell(ke
     view.ask("final")
 
 
+def test_the_next_view_is_told_which_subshells_are_left_by_views_that_are_gone(kernel: Kernel) -> None:
+    cell, view, _ = watched_run(kernel, "[call('slow', seconds=0.5)]", "'ok'")
+    kernel.send("comm_close", {"comm_id": view.control, "data": {}}, subshell=view.subshell)
+    following = View(kernel, None)
+    assert view.subshell in following.opened["left_subshells"]
+    assert View(kernel, None).opened["left_subshells"] == []
+    assert kernel.reply(cell)["status"] == "ok"
+    following.ask("final")
+
+
 def test_a_request_of_an_unknown_type_is_refused(kernel: Kernel) -> None:
     cell, view, _ = watched_run(kernel, "[call('slow', seconds=0.3)]", "'ok'")
     assert not view.ask("dance")["ok"]

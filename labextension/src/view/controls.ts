@@ -5,6 +5,7 @@ import { button, h } from "./dom";
 import { morph } from "./morph";
 import type { CallStep, Run, UserMessage } from "./record";
 import type { Live } from "./run";
+import { shown } from "./text";
 import type { Transport } from "./transport";
 
 /** A message that the record does not hold yet. */
@@ -55,7 +56,8 @@ export class Controls implements Live {
     const ended = this.#ended || run.stop_reason !== null;
     const cannotSend = ended || link.state !== "live";
     setText(this.#status, ended ? "The run has ended." : this.#doing(run));
-    this.#stop.disabled = this.#isStopping || link.state === "gone";
+    // Before there is a line, an interrupt might come when the run is over, and hit what the kernel does next.
+    this.#stop.disabled = this.#isStopping || link.state === "connecting" || link.state === "gone";
     this.#box.readOnly = cannotSend;
     this.#box.setAttribute("aria-disabled", String(cannotSend));
     this.#send.disabled = cannotSend;
@@ -187,7 +189,7 @@ function drawList(messages: Node[]): HTMLElement {
 }
 
 function drawMessage(text: string, note: string): HTMLElement {
-  return h("li", {}, h("span", { class: "text" }, text), " ", h("span", { class: "note" }, note));
+  return h("li", {}, h("span", { class: "text" }, ...shown(text)), " ", h("span", { class: "note" }, note));
 }
 
 function textOf(message: UserMessage): string {

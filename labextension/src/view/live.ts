@@ -40,11 +40,14 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
       return;
     }
     refreshing = true;
-    while (!ended && store.isLost && transport.link.state === "live") {
+    while (!ended && store.isLost && (transport.link.state === "live" || transport.link.state === "late")) {
       try {
         store.reset(await transport.snapshot());
         redraw();
       } catch {
+        // Asked for again below.
+      }
+      if (store.isLost) {
         await new Promise((resolve) => setTimeout(resolve, RETRY));
       }
     }

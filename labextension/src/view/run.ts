@@ -7,6 +7,7 @@ import { drawAssistant } from "./steps/assistant";
 import { drawCall } from "./steps/call";
 import { drawRetry } from "./steps/retry";
 import { drawUserMessage } from "./steps/user";
+import { shown } from "./text";
 
 /** What is drawn only while a person can reach into the run. */
 export interface Live {
@@ -102,7 +103,7 @@ function drawEnding(run: Run, live?: Live): HTMLElement {
     element.append(h("p", { class: "note" }, "Stopped."));
   }
   if (run.error) {
-    element.append(h("p", { class: "error" }, run.error));
+    element.append(h("p", { class: "error" }, ...shown(run.error)));
   }
   return element;
 }

@@ -17,6 +17,9 @@ export const STYLE = `
 .round-name, .speaker, .note, .state { color: var(--quiet); font-size: 0.85em; }
 .speaker { display: block; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
+.text, .brief, code { unicode-bidi: isolate; }
+.assistant { display: flex; flex-direction: column; gap: 0.5em; }
+.more > summary { color: var(--quiet); font-family: var(--jp-content-font-family, system-ui, sans-serif); }
 .user { border-inline-start: 3px solid var(--jp-brand-color1, Highlight); padding-inline-start: 0.6em; }
 .call, .thinking, .server { border: 1px solid var(--line); border-radius: 4px; padding: 0.3em 0.6em; }
 .brief { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 0.92em; overflow-wrap: anywhere; }
@@ -24,9 +27,10 @@ export const STYLE = `
 .call[open] > summary { margin-bottom: 0.4em; }
 .call > .run { border-inline-start: 2px solid var(--line); margin: 0.5em 0; padding-inline-start: 0.75em; }
 .part { margin-top: 0.4em; }
-.error, .stderr, [data-state="error"] > summary .state { color: var(--bad); }
+.error, [data-state="error"] > summary .state { color: var(--bad); }
+.stderr { border-inline-start: 3px solid var(--bad); }
 .note, .error { margin: 0; }
-.ending:empty, .sent:empty, .error:empty, [hidden] { display: none !important; }
+.assistant:empty, .ending:empty, .sent:empty, .error:empty, [hidden] { display: none !important; }
 .controls {
   display: flex; flex-direction: column; gap: 0.4em; margin-top: 0.75em; padding-top: 0.5em;
   border-top: 1px solid var(--line);
@@ -44,13 +48,15 @@ button { cursor: pointer; }
 button:disabled { cursor: default; }
 button:disabled, textarea:read-only { opacity: 0.6; }
 textarea { box-sizing: border-box; field-sizing: content; flex: 1; max-height: 12em; min-width: 12em; resize: vertical; }
-button:focus-visible, textarea:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: 1px; }
-summary { cursor: pointer; }
+button:focus-visible, textarea:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: -2px; }
+textarea::placeholder { color: var(--quiet); opacity: 1; }
+summary { cursor: pointer; overflow-wrap: anywhere; }
 summary:focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight); outline-offset: 2px; }
 pre, code { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 0.92em; }
 pre {
   background: var(--shade); margin: 0; max-height: 24em; overflow: auto; padding: 0.4em 0.6em;
   overflow-wrap: anywhere; white-space: pre-wrap;
 }
+pre.note { color: inherit; }
 img { display: block; height: auto; max-width: 100%; }
 `;

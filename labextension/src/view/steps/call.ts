@@ -3,6 +3,7 @@
 import { drawBlock, drawOutput, pretty } from "../blocks";
 import { details, h } from "../dom";
 import type { CallStep } from "../record";
+import { oneLine, shown } from "../text";
 
 const STATE: Record<CallStep["state"], string> = {
   running: "running",
@@ -20,12 +21,12 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
   const element = details(
     "call",
     [
-      h("code", {}, call.name),
+      h("code", {}, oneLine(call.name)),
       h("span", { class: "brief" }, `(${oneLine(argumentsOf(step))}) `),
       h("span", { class: "state" }, STATE[state]),
       h("span", { class: "brief result" }, ` ${oneLine(resultOf(step))}`),
     ],
-    part("Arguments", h("pre", {}, call.raw_arguments ?? pretty(call.arguments))),
+    part("Arguments", h("pre", {}, ...shown(call.raw_arguments ?? pretty(call.arguments)))),
   );
   element.dataset.state = state;
   element.dataset.key = call.id;
@@ -40,7 +41,7 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
   if (result) {
     // A table keeps its columns.
     const blocks = result.content.map((block) =>
-      block.kind === "text" ? h("pre", {}, block.text) : drawBlock(block, call.name),
+      block.kind === "text" ? h("pre", {}, ...shown(block.text)) : drawBlock(block, call.name),
     );
     element.append(part("Result", ...blocks));
   }
@@ -54,12 +55,6 @@ function argumentsOf({ call }: CallStep): string {
 
 function resultOf({ result }: CallStep): string {
   return result?.content.map((block) => (block.kind === "text" ? block.text : "[image]")).join(" ") ?? "";
-}
-
-/** What fits into one line. */
-function oneLine(text: string): string {
-  const line = text.slice(0, 1000).replace(/\s+/g, " ").trim();
-  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
 }
 
 function part(name: string, ...body: Node[]): HTMLElement {
