@@ -60,7 +60,7 @@ def events_written_to(path: str) -> Iterator[OnEvent]:
     from pydantic_core import to_json
 
     try:
-        file = open(path, "ab")  # noqa: SIM115
+        file = open(path, "ab", buffering=0)  # noqa: SIM115
     except OSError as error:
         reason = f"OP_JUPYTER_EVENTS names {path!r}, which cannot be written: {error.strerror}"
         raise RunError(reason, kind="setup") from None
@@ -68,6 +68,5 @@ def events_written_to(path: str) -> Iterator[OnEvent]:
 
         def write(event: AgentEvent) -> None:
             file.write(to_json(event, bytes_mode="base64") + b"\n")
-            file.flush()
 
         yield write

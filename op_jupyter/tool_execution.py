@@ -25,7 +25,7 @@ from op_jupyter.tools.results import error_text, error_traceback, to_content
 
 STOPPED = "Not run: the run was stopped before this call."
 INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
-NOT_APPROVED = "Not run: a person has to approve this call, and has not."
+NOT_APPROVED = "Not run: this call was not approved."
 
 
 def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunControl, emit: Emit) -> None:

@@ -47,7 +47,7 @@ def answers(runtime: Runtime) -> list[str]:
     ]
 
 
-REFUSED = "Not run: a person has to approve this call, and has not."
+REFUSED = "Not run: this call was not approved."
 
 
 def test_what_is_allowed_runs_and_what_is_not_does_not_and_the_model_reads_so() -> None:

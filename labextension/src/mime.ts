@@ -37,7 +37,8 @@ class RunRenderer extends Widget implements IRenderMime.IRenderer {
     if (this.#view && runId === undefined) {
       this.#view.update(this.#run);
       // The kernel sends the finished run until one of its views has it.
-      this.#disconnect(this.#transport?.received());
+      this.#transport?.finish();
+      this.#disconnect();
     } else {
       this.#disconnect();
       this.#view?.dispose();
@@ -76,20 +77,14 @@ class RunRenderer extends Widget implements IRenderMime.IRenderer {
     }
     const transport = new KernelTransport(kernel, runId, (bundle) => {
       replaceOutput(panel, runId, bundle);
-      transport.received().catch(() => undefined);
+      transport.finish();
     });
     this.#transport = transport;
     this.#view = mount(this.node, this.#run, transport);
   }
 
-  /** Closes the line, once what is still to be said on it `isSaid`. */
-  #disconnect(isSaid?: Promise<void>): void {
-    const transport = this.#transport;
-    if (isSaid) {
-      isSaid.catch(() => undefined).finally(transport?.dispose);
-    } else {
-      transport?.dispose();
-    }
+  #disconnect(): void {
+    this.#transport?.dispose();
     this.#transport = undefined;
     this.#panel?.sessionContext.kernelChanged.disconnect(this.#onKernel, this);
     this.#panel = undefined;

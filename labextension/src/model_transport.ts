@@ -13,12 +13,10 @@ export interface State {
 
 type FromKernel = { batches: Batch[] } | { ended: true; bundle: Bundle };
 
-const INTERRUPT = "the notebook's own interrupt button stops the run";
-
 export class ModelTransport implements Transport {
   readonly link: Link = {
-    state: "late",
-    reason: `This front end sends no messages while a cell runs; ${INTERRUPT}.`,
+    state: "watching",
+    reason: "This front end sends no messages while a cell runs; the notebook's own interrupt button stops the run.",
   };
   #model: AnyModel<State>;
   #onEnd: (bundle: Bundle) => void;
@@ -36,28 +34,20 @@ export class ModelTransport implements Transport {
     this.#onSnapshot();
   }
 
-  async steer(): Promise<"undelivered"> {
-    return "undelivered";
-  }
-
-  async stop(): Promise<void> {
-    throw new Error(`Here ${INTERRUPT}.`);
-  }
-
-  async approve(): Promise<void> {
-    throw new Error("Here the notebook asks for an answer in a line of input.");
-  }
+  steer = cannotSend;
+  stop = cannotSend;
+  approve = cannotSend;
 
   async snapshot(): Promise<Snapshot> {
     return { run: this.#model.get("run"), seq: this.#model.get("live").seq };
   }
 
-  async received(): Promise<void> {}
-
   dispose = (): void => {
     this.#model.off("msg:custom", this.#onMessage);
     this.#model.off("change:live", this.#onSnapshot);
   };
+
+  finish = this.dispose;
 
   #onSnapshot = (): void => this.#listener?.onLink(this.link);
 
@@ -68,4 +58,8 @@ export class ModelTransport implements Transport {
       this.#onEnd(message.bundle);
     }
   };
+}
+
+async function cannotSend(): Promise<never> {
+  throw new Error("This front end sends no messages.");
 }

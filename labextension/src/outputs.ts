@@ -7,9 +7,20 @@ import type { Bundle } from "./transport";
 
 export const MIME_TYPE = "application/vnd.op-jupyter.run+json";
 
+export type Metadata = Record<string, unknown>;
+
 /** The id of the run that goes on in an output with this metadata. */
-export function liveRunId(metadata: Record<string, unknown>): string | undefined {
-  return (metadata[MIME_TYPE] as { live?: { run_id: string } } | undefined)?.live?.run_id;
+export function liveRunId(metadata: Metadata): string | undefined {
+  return ours(metadata)?.live?.run_id;
+}
+
+/** The id of the run that an output with this metadata shows, going on or finished. */
+export function runIdOf(metadata: Metadata): string | undefined {
+  return liveRunId(metadata) ?? ours(metadata)?.run_id;
+}
+
+function ours(metadata: Metadata): { run_id?: string; live?: { run_id: string } } | undefined {
+  return metadata[MIME_TYPE] as ReturnType<typeof ours>;
 }
 
 /** Puts the finished run in place of the output that showed it live, where that still does. */

@@ -4,7 +4,7 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import type { ISessionContext } from "@jupyterlab/apputils";
 import type { IOutput } from "@jupyterlab/nbformat";
 import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
-import { codeCells, liveRunId, MIME_TYPE, replaceOutput } from "./outputs";
+import { codeCells, type Metadata, MIME_TYPE, replaceOutput, runIdOf } from "./outputs";
 import { type KernelConnection, KernelTransport } from "./transport";
 import type { Run } from "./view/record";
 
@@ -38,10 +38,7 @@ async function reattach(panel: NotebookPanel): Promise<void> {
   const transport = new KernelTransport(await kernelOf(panel.sessionContext), null, (bundle) => {
     // Here and not only where it is drawn, since outputs that are folded are not drawn.
     replaceOutput(panel, transport.runId as string, bundle);
-    transport
-      .received()
-      .catch(() => undefined)
-      .finally(transport.dispose);
+    transport.finish();
   });
   transport.connect({
     onLink({ state }) {
@@ -70,13 +67,11 @@ function kernelOf(context: ISessionContext): Promise<KernelConnection> {
   });
 }
 
-/** Gives the cell that runs an output, in which the run then draws itself. */
-function showRun(panel: NotebookPanel, { runId, cellId }: KernelTransport): void {
+/** Gives the cell of the run an output, in which the run then draws itself; nothing makes room for one that has ended. */
+function showRun(panel: NotebookPanel, { runId, cellId, isOver }: KernelTransport): void {
   const { outputs } = codeCells(panel).find(({ id }) => id === cellId) ?? {};
-  const isShown = outputs
-    ?.toJSON()
-    .some((output) => liveRunId((output.metadata ?? {}) as Record<string, unknown>) === runId);
-  if (outputs && !isShown) {
+  const isShown = outputs?.toJSON().some(({ metadata }) => runIdOf((metadata ?? {}) as Metadata) === runId);
+  if (outputs && !isShown && !(isOver && outputs.length)) {
     const live = { [MIME_TYPE]: { live: { run_id: runId, seq: 0 } } };
     outputs.clear();
     outputs.add({

@@ -23,12 +23,19 @@ export interface Bundle {
 }
 
 type Ack = { type: "ack"; id: string; ok: boolean; reason?: string; state?: string; seq?: number; run?: Run };
-type Opened = { type: "open"; known: boolean; left_subshells: string[]; run_id?: string; cell_id?: string };
+type Opened = {
+  type: "open";
+  known: boolean;
+  left_subshells: string[];
+  run_id?: string;
+  cell_id?: string;
+  over?: boolean;
+};
 type FromControl = Opened | Ack;
 type FromPatches = { batches: Batch[] } | { ended: true; bundle: Bundle };
 
-/** Milliseconds: a kernel without subshells does not answer the request for one. */
-const SUBSHELL_TIMEOUT = 1000;
+/** Milliseconds: a kernel without subshells does not answer the request for one, and a busy machine answers late. */
+const SUBSHELL_TIMEOUT = 3000;
 const ANSWER_TIMEOUT = 5000;
 /** Milliseconds between two signs of life: the kernel does not wait for an approval that nobody is there to give. */
 const SIGN_OF_LIFE = 60_000;
@@ -41,8 +48,9 @@ const LOST = "The kernel is gone, and this run with it.";
 export class KernelTransport implements Transport {
   link: Link = { state: "connecting" };
   runId: string | null;
-  /** The cell that the run goes on in, as the kernel says. */
+  /** The cell of the run, as the kernel says, and whether the run has ended. */
   cellId: string | undefined;
+  isOver = false;
   #kernel: KernelConnection;
   #connection: Kernel.IKernelConnection;
   #onEnd: (bundle: Bundle) => void;
@@ -63,7 +71,7 @@ export class KernelTransport implements Transport {
   /** What waits for an answer, by the id of the request. */
   #answers = new Map<string, (answer: Ack) => void>();
 
-  /** With `null` for the run that goes on in the kernel, whichever that is. `onEnd` gets the finished run, more than once until `received` is called. */
+  /** With `null` for the run that goes on in the kernel, whichever that is. `onEnd` gets the finished run, more than once until `finish` is called. */
   constructor(kernel: KernelConnection, runId: string | null, onEnd: (bundle: Bundle) => void) {
     this.#kernel = kernel;
     this.#connection = kernel.clone();
@@ -103,9 +111,10 @@ export class KernelTransport implements Transport {
     return { seq, run } as Snapshot;
   }
 
-  /** Tells the kernel that the finished run is here. */
-  async received(): Promise<void> {
-    await this.#request({ type: "final" });
+  /** Tells the kernel that the finished run is here, and closes the line. */
+  finish(): void {
+    this.#request({ type: "final" }).catch(() => undefined);
+    this.dispose();
   }
 
   /** Closes the line, and takes back what the kernel keeps for it. An arrow, since it listens to the page. */
@@ -276,6 +285,7 @@ export class KernelTransport implements Transport {
     if (message.known) {
       this.runId ??= message.run_id ?? null;
       this.cellId = message.cell_id;
+      this.isOver = message.over ?? false;
       this.#patches = this.#openComm("op_jupyter.patches");
       clearInterval(this.#signs);
       this.#signs = setInterval(() => void this.#request({ type: "here" }).catch(() => undefined), SIGN_OF_LIFE);

@@ -10,10 +10,7 @@ import type { Run } from "./view/record";
 const render: Render<State> = ({ model, el }) => {
   const finish = ({ data }: Bundle) => {
     view.update(data[MIME_TYPE] as Run);
-    transport
-      .received()
-      .catch(() => undefined)
-      .finally(transport.dispose);
+    transport.finish();
   };
   const kernel = kernelOf(model);
   const transport = kernel

@@ -2,7 +2,13 @@ import { expect, test, vi } from "vitest";
 import { mount } from "../src/view/mount";
 import type { Run } from "../src/view/record";
 import { run } from "./fixtures";
-import { call, find, link, miss, record, reply, root, send, status, step, transport, view } from "./live_page";
+import { call, find, link, miss, record, remount, reply, root, send, status, step, transport, view } from "./live_page";
+
+test("a run that goes on is never said to be a saved one", () => {
+  expect(root.textContent).not.toContain("saved");
+  remount();
+  expect(root.textContent).not.toContain("saved");
+});
 
 test("what was missed before the view was there comes with a snapshot", () => {
   expect(root.querySelectorAll(".round:not(.call .round)")).toHaveLength(record.rounds);
@@ -21,6 +27,21 @@ test("text that streams in grows in the same node, and no other step is touched"
 
   expect(node.isConnected && node.data).toBe("One two");
   expect(changes.takeRecords()).toEqual([]);
+});
+
+test("text that streams in until it is very long stays whole, stays open once opened, and its end is seen", () => {
+  send(step(reply("x".repeat(15_000))));
+  const said = find(`[data-step="${record.steps.length}"] .text`);
+  const grow = (text: string) => send({ op: "append", run_id: "root", index: record.steps.length, block: 0, text });
+
+  grow("y".repeat(15_000));
+  said.querySelector("summary")?.click();
+  grow(`${"z".repeat(15_000)} end`);
+
+  expect(said.querySelector("details")?.open).toBe(true);
+  expect(said.lastChild?.textContent).toMatch(/^z{9996} end$/);
+  said.querySelector("summary")?.remove();
+  expect(said.textContent).toBe(`${"x".repeat(15_000)}${"y".repeat(15_000)}${"z".repeat(15_000)} end`);
 });
 
 test("a call, what it prints, the run nested in it and its result appear one after another", () => {

@@ -54,7 +54,7 @@ test("every request is one message with an id of its own, and settles by its ans
   await expect(transport.approve("run-2", "call_1", true)).resolves.toBeUndefined();
   await expect(transport.approve("run-2", "call_1", false)).rejects.toThrow("No call waits.");
   await transport.stop();
-  await transport.received();
+  transport.finish();
   expect(kernel.requests).toMatchObject([
     { type: "steer", text: "a" },
     { type: "snapshot" },
@@ -81,7 +81,7 @@ test.each(["refused", "not answered"] as const)(
   async (subshells) => {
     kernel.subshells = subshells;
     const transport = await connected();
-    await vi.advanceTimersByTimeAsync(1000);
+    await vi.advanceTimersByTimeAsync(3000);
 
     expect(transport.link).toEqual({ state: "late", reason: expect.stringContaining("when the cell ends") });
     await transport.stop();
@@ -109,7 +109,7 @@ test("a subshell that comes late is used all the same", async () => {
     return future;
   };
   await connected();
-  await vi.advanceTimersByTimeAsync(1500);
+  await vi.advanceTimersByTimeAsync(3500);
   expect(states()).toEqual(["late"]);
 
   kernel.running.add("subshell");

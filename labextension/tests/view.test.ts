@@ -92,6 +92,36 @@ test("what a model or a function says is never HTML", () => {
   expect(root.querySelector("script, [onerror], img:not([src^='data:'])")).toBeNull();
 });
 
+/** A run in which the model says `text`. */
+function saying(text: string): Run {
+  const content = [{ kind: "text" as const, text }];
+  const message = { kind: "assistant" as const, content, stop_reason: "stop" as const };
+  return { ...run("everything"), rounds: 1, steps: [{ kind: "assistant", round: 1, message }] };
+}
+
+test("a very long text is folded in its middle, and nothing of it is lost", () => {
+  const text = `${"<b>".repeat(3333)}🙂${"x".repeat(1_000_000)}🙂${"y".repeat(9999)}`;
+
+  const said = drawn(saying(text)).querySelector(".text");
+
+  const summary = said?.querySelector("details:not([open]) > summary");
+  expect(summary?.textContent).toBe("… 1,000,002 more characters …");
+  summary?.remove();
+  expect(said?.textContent).toBe(text);
+});
+
+test("a text that is not very long is one text", () => {
+  expect(drawn(saying("x".repeat(20_000))).querySelector(".text")?.childNodes).toHaveLength(1);
+});
+
+test("control characters, and what turns the direction of text, are seen and do nothing", () => {
+  const text = "\x1b[31m \x9b1m \x00 \u202egnp.exe one\r\ntwo\tthree \u2028 مرحبا 👨‍👩‍👧";
+
+  const said = drawn(saying(text)).querySelector(".text")?.textContent;
+
+  expect(said).toBe("\\x1b[31m \\x9b1m \\x00 \\u202egnp.exe one\ntwo\tthree \u2028 مرحبا 👨‍👩‍👧");
+});
+
 test("a call that the model is still writing is shown before it starts", () => {
   const unfinished = run("everything");
   unfinished.steps = unfinished.steps.filter((step) => step.kind !== "call");
@@ -102,6 +132,10 @@ test("a call that the model is still writing is shown before it starts", () => {
 test("a run that is stopped, cut off or at its cap says so", () => {
   expect(drawn({ ...run("everything"), stop_reason: "aborted" }).textContent).toContain("Stopped.");
   expect(drawn({ ...run("everything"), stop_reason: "max_iterations" }).textContent).toContain("Ended after 3 rounds");
+});
+
+test("a run that had not ended says so where nobody can tell how it goes on", () => {
+  expect(drawn({ ...run("everything"), stop_reason: null }).textContent).toContain("had not ended");
 });
 
 test("the view imports nothing outside of its folder", () => {

@@ -47,6 +47,7 @@ class Channel:
         self._batches: list[dict[str, Any]] = []
         self._patch_comms: list[Any] = []
         self._bundle: dict[str, Any] | None = None
+        self._closed = False
         self._received = False
         self._started = time.monotonic()
         self._heard: float | None = None
@@ -73,6 +74,12 @@ class Channel:
             self._bundle = {"data": data, "metadata": metadata}
             self._changed.notify()
 
+    def close(self) -> None:
+        """Nothing more comes, whether or not there is a bundle."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
     @property
     def run_id(self) -> str:
         """The id of the root run."""
@@ -90,18 +97,19 @@ class Channel:
     def _send(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._batches or self._bundle)
+                self._changed.wait_for(lambda: self._batches or self.is_over)
                 batches, self._batches = self._batches, []
                 comms = list(self._patch_comms)
-                over = self._bundle is not None
+                over = self.is_over
             if batches:
                 message = {"batches": [{key: batch[key] for key in ("first", "last", "ops")} for batch in batches]}
                 self._send_to(comms, message)
             if over:
                 break
             time.sleep(INTERVAL)
-        _forget_all_ended_but(self)
-        self._send_bundle()
+        _forget_those_before(self)
+        if self._bundle:
+            self._send_bundle()
 
     def _send_bundle(self) -> None:
         """Send the final bundle until somebody says that it has come: a busy server drops messages in silence."""
@@ -126,7 +134,7 @@ class Channel:
     @property
     def is_over(self) -> bool:
         """Whether the run has ended."""
-        return self._bundle is not None
+        return self._bundle is not None or self._closed
 
     @property
     def is_wanted(self) -> bool:
@@ -163,7 +171,10 @@ class Channel:
         """What a request of a view comes to."""
         match request.get("type"):
             case "steer":
-                return {"ok": True, "state": self._steer(str(request.get("text", "")))}
+                text = request.get("text")
+                if not isinstance(text, str) or not text.strip():
+                    return {"ok": False, "reason": "There is no text to send."}
+                return {"ok": True, "state": self._steer(text)}
             case "stop":
                 self._if_under_way(self._runtime.abort)
                 return {"ok": True}
@@ -211,9 +222,12 @@ def channel_of(run_id: str) -> Channel | None:
     return _channels.get(run_id)
 
 
-def _forget_all_ended_but(last: Channel) -> None:
+def _forget_those_before(last: Channel) -> None:
+    """Only the run that ended last is kept, for a page that was loading meanwhile."""
     for channel in list(_channels.values()):
-        if channel.is_over and channel is not last:
+        if channel is last:
+            break
+        if channel.is_over:
             _channels.pop(channel.run_id, None)
 
 
@@ -230,7 +244,7 @@ def _open_control(comm: Any, message: dict[str, Any]) -> None:
     channel = _channel_named_in(message)
 
     def handle(request: dict[str, Any]) -> None:
-        data = request["content"]["data"]
+        data = _data_of(request)
         if channel:
             channel.hear()
         answer = channel.answer(data) if channel else {"ok": False, "reason": "This run is over."}
@@ -246,16 +260,21 @@ def _open_control(comm: Any, message: dict[str, Any]) -> None:
     comm.handle_close = handle_close
     if channel:
         channel.hear()
-    known = {"run_id": channel.run_id, "cell_id": channel.cell_id} if channel else {}
+    known = {"run_id": channel.run_id, "cell_id": channel.cell_id, "over": channel.is_over} if channel else {}
     left, _left_subshells[:] = _left_subshells[:], []
     comm.send({"type": "open", "known": channel is not None, "left_subshells": left, **known})
 
 
+def _data_of(message: dict[str, Any]) -> dict[str, Any]:
+    data = message["content"].get("data")
+    return data if isinstance(data, dict) else {}
+
+
 def _channel_named_in(message: dict[str, Any]) -> Channel | None:
     """The channel of the run that a view names; a page that was loaded again knows none, and gets what it missed."""
-    run_id = message["content"]["data"].get("run_id")
+    run_id = _data_of(message).get("run_id")
     if run_id is not None:
-        return channel_of(run_id)
+        return channel_of(str(run_id))
     return next((channel for channel in reversed(list(_channels.values())) if channel.is_wanted), None)
 
 

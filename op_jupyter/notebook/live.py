@@ -52,25 +52,30 @@ class LiveOutput:
         self._channel = Channel(runtime, self._cell_id)
         self._display_id = uuid.uuid4().hex
         self._widget: RunWidget | None = None
+        self._shown = False
 
     def on_event(self, event: AgentEvent) -> None:
         """Show the output at the first event, and pass all of them on to the views."""
         self._channel.on_event(event)
-        if self._widget is None and self._runtime.under_way:
+        if not self._shown and self._runtime.under_way:
+            self._shown = True
             self._show(self._runtime.under_way.run)
 
     def finish(self, run: Run) -> None:
         """Replace the output by the finished run."""
-        data, metadata = mime_bundle(run)
-        if self._cell_id is None and self._widget:
-            # Some of the other front ends cannot update an output.
-            self._shell.display_pub.clear_output(wait=True)
-            self._publish(data, metadata)
-        else:
-            self._publish(data, metadata, update=self._widget is not None)
-        self._channel.finish(data, metadata)
-        if self._widget:
-            self._widget.close()
+        try:
+            data, metadata = mime_bundle(run)
+            if self._cell_id is None and self._shown:
+                # Some of the other front ends cannot update an output.
+                self._shell.display_pub.clear_output(wait=True)
+                self._publish(data, metadata)
+            else:
+                self._publish(data, metadata, update=self._shown)
+            self._channel.finish(data, metadata)
+        finally:
+            self._channel.close()
+            if self._widget:
+                self._widget.close()
 
     def _show(self, run: Run) -> None:
         from op_jupyter.notebook.widget import RunWidget

@@ -17,6 +17,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from traitlets import Unicode
 
 from op_jupyter import arguments
+from op_jupyter.context import _current_run
 from op_jupyter.errors import RunError
 from op_jupyter.notebook.approval import ask_person
 from op_jupyter.notebook.bundle import mime_bundle
@@ -66,7 +67,9 @@ class AgentMagics(Magics):
         if not cell.strip():
             raise UsageError("There is nothing to ask: write the question below %%agent.")
         run_before = self.runtime.last_run
-        live = LiveOutput(self._shell, self.runtime) if is_watched(self._shell) else None
+        # One that a function of another run started is drawn in the call of that function.
+        is_nested = _current_run.get() is not None
+        live = LiveOutput(self._shell, self.runtime) if is_watched(self._shell) and not is_nested else None
         try:
             tools = None if options.tools is None else tools_named(_names(options.tools), namespace)
             model, recorder = self._model(options.model, options.record)
@@ -79,16 +82,14 @@ class AgentMagics(Magics):
                 on_event=live.on_event if live else None,
             )
             if recorder:
-                recorder.save(options.record)
+                _save(recorder, options.record)
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
-        except OSError as error:
-            raise UsageError(f"--record cannot write {options.record!r}: {error.strerror}") from None
         except (RunError, KeyboardInterrupt) as error:
             raise _in_one_line(error) from None
         finally:
             run = self.runtime.last_run
-            if run is not None and run is not run_before:
+            if run is not None and run is not run_before and not is_nested:
                 if live:
                     live.finish(run)
                 else:
@@ -106,6 +107,13 @@ class AgentMagics(Magics):
             return model, None
         recorder = Recorder()
         return recorder.wrap(model), recorder
+
+
+def _save(recorder: Recorder, path: str) -> None:
+    try:
+        recorder.save(path)
+    except OSError as error:
+        raise UsageError(f"--record cannot write {path!r}: {error.strerror}") from None
 
 
 def _parsed(magic: Any, line: str) -> Any:

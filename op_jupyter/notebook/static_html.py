@@ -27,8 +27,7 @@ from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
 _BOX = "border-left:3px solid #8886;padding:0 0 0 10px;margin:6px 0"
 _MUTED = "opacity:.7"
 _PRE = (
-    "white-space:pre-wrap;margin:4px 0;max-height:24em;overflow:auto;"
-    "font-family:ui-monospace,monospace;font-size:90%"
+    "white-space:pre-wrap;margin:4px 0;max-height:24em;overflow:auto;font-family:ui-monospace,monospace;font-size:90%"
 )
 _SPEAKERS = {"user": "You", "steering": "You, while it ran", "follow_up": "Follow-up"}
 _COLOURS = {"ok": "#188038", "error": "#c5221f", "interrupted": "#c5221f"}
@@ -45,7 +44,7 @@ _STATES = {
 
 def to_html(run: Run) -> str:
     """The run: what was asked, each round's calls with arguments and results, and the answer."""
-    return f'<div style="line-height:1.45;overflow-wrap:anywhere">{_run(run)}</div>'
+    return f'<div style="line-height:1.45;overflow-wrap:break-word">{_run(run)}</div>'
 
 
 def _run(run: Run) -> str:

@@ -110,6 +110,8 @@ def one_line(text: str) -> str:
 def notes(run: Run) -> list[str]:
     """What has to be said of how the run ended, beyond its messages."""
     said: list[str] = []
+    if run.stop_reason is None:
+        said.append("The run had not ended when this was saved.")
     if run.hit_cap:
         said.append(
             f"Stopped after {run.rounds} {'round' if run.rounds == 1 else 'rounds'}, the most that was allowed."

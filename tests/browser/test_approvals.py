@@ -22,7 +22,7 @@ def delete(table: str, where: str) -> str:
     deleted.append(table)
     return f"{table} is gone"
 """
-REFUSED = "Not run: a person has to approve this call, and has not."
+REFUSED = "Not run: this call was not approved."
 WHERE = "city = 'Oslo' AND " * 40 + "the end of it"
 
 

@@ -160,7 +160,7 @@ def test_a_run_is_legible_in_both_themes_in_a_narrow_window_and_at_twice_the_siz
     notebook.saved("December 2026 was")
     for theme in ("light", "dark"):
         narrow.set_viewport_size({"width": 1280, "height": 3000})
-        narrow.goto(export(notebook.path, f"--HTMLExporter.theme={theme}").as_uri())
+        narrow.goto(export(notebook.path, theme).as_uri())
         read(narrow, OUTPUT)
         take(narrow, f"export-{theme}")
     narrow.set_viewport_size({"width": 400, "height": 3000})

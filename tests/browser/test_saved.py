@@ -20,9 +20,9 @@ EVERYTHING = Path(__file__).parents[1] / "fixtures" / "runs" / "everything.json"
 TIMES = 20
 
 
-def replies() -> list[Answer]:
-    """A round with two calls, and the answer."""
-    return [Answer(pieces=[says("Let me see."), *calls(".", ".")]), Answer(pieces=[says("All done."), *STOP])]
+def replies(until: str = ".") -> list[Answer]:
+    """A round with two calls, which wait for a file, and the answer."""
+    return [Answer(pieces=[says("Let me see."), *calls(until, until)]), Answer(pieces=[says("All done."), *STOP])]
 
 
 def test_a_cell_that_is_run_twenty_times_leaves_one_run_in_the_file_and_nothing_of_a_widget(
@@ -63,26 +63,39 @@ def saved_widgets(page: Page) -> Generator[None]:
 def test_a_saved_run_is_shown_whole_without_a_kernel_and_in_a_copy_that_is_not_trusted(
     page: Page, lab: Lab, wire: WireServer
 ) -> None:
-    wire.script = replies()
+    wire.script = replies("kept")
     notebook = lab.run(page, "kept.ipynb", AGENT)
+    notebook.text("running").wait_for()
+    in_mid_run = notebook.saved('"live"')
+    lab.touch("kept")
     notebook.text("All done.").wait_for()
     notebook.box.wait_for(state="hidden")
     text = read(page, ".run")
-    saved = json.loads(notebook.saved("All done."))
+    saved = notebook.saved("All done.")
 
     page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     page.get_by_title("Change kernel").get_by_text("No Kernel").wait_for()
     assert read(page, ".run") == text
     assert_not_live(page)
 
-    saved["cells"][0]["source"] += "\n# What is signed by nobody is not trusted."
-    saved["metadata"] = {"kernelspec": {"name": "cobol", "display_name": "COBOL", "language": "cobol"}}
-    (lab.folder / "copy.ipynb").write_text(json.dumps(saved))
-    Notebook(page, lab, "copy.ipynb")
-    page.get_by_role("dialog").get_by_role("button", name="No Kernel").click()
-    assert not page.evaluate("[...window.jupyterapp.shell.currentWidget.model.cells].some(cell => cell.trusted)")
+    open_copy(page, lab, "copy.ipynb", saved)
     assert read(page, ".run") == text
     assert_not_live(page)
+
+    open_copy(page, lab, "left.ipynb", in_mid_run)
+    assert "The run had not ended when this was saved." in read(page, ".run")
+    assert_not_live(page)
+
+
+def open_copy(page: Page, lab: Lab, name: str, text: str) -> None:
+    """Open a notebook that came from somebody else, for whose kernel there is none here."""
+    notebook = json.loads(text)
+    notebook["cells"][0]["source"] += "\n# What is signed by nobody is not trusted."
+    notebook["metadata"] = {"kernelspec": {"name": "cobol", "display_name": "COBOL", "language": "cobol"}}
+    (lab.folder / name).write_text(json.dumps(notebook))
+    Notebook(page, lab, name)
+    page.get_by_role("dialog").get_by_role("button", name="No Kernel").click()
+    assert not page.evaluate("[...window.jupyterapp.shell.currentWidget.model.cells].some(cell => cell.trusted)")
 
 
 def assert_not_live(page: Page) -> None:

@@ -10,7 +10,7 @@ from tests.notebook.raw_kernel import Kernel, View, wait_until_a_function_is, wa
 
 ASKS = "[call('delete', name='a')]"
 RESULT = "[m.text for m in default_runtime().last_run.messages if m.kind == 'tool_result'][0]"
-REFUSED = "Not run: a person has to approve this call, and has not."
+REFUSED = "Not run: this call was not approved."
 
 
 def run_id(view: View) -> str:

@@ -79,6 +79,15 @@ def test_what_anybody_says_does_nothing_in_the_page() -> None:
         assert href == "" or href.startswith("https://"), href
 
 
+def test_what_was_typed_while_it_ran_says_so() -> None:
+    typed = ["in words"]
+    runtime = Runtime(model=scripted(["Three."]))
+    runtime.exec("1 + 2?", get_steering_messages=lambda: [typed.pop()] if typed else [])
+    assert runtime.last_run
+    html = mime_bundle(runtime.last_run)[0]["text/html"]
+    assert "<b>You</b><br>1 + 2?" in html and "<b>You, while it ran</b><br>in words" in html
+
+
 def test_images_are_data_and_stand_in_the_page() -> None:
     def picture() -> ImageContent:
         return ImageContent(b"\xff\xfe\xfd", "image/png")
@@ -109,6 +118,18 @@ def test_nested_runs_stand_inside_the_call_that_opened_them() -> None:
 )
 def test_how_it_ended_is_said_in_words(replies: list[Any], said: str) -> None:
     assert said in mime_bundle(ran(replies))[0]["text/html"]
+
+
+def test_a_run_that_is_saved_before_its_end_says_so() -> None:
+    seen: list[str] = []
+    runtime = Runtime(model=scripted(["three"]))
+
+    def look(_: Any) -> None:
+        assert runtime.under_way
+        seen.append(mime_bundle(runtime.under_way.run)[0]["text/html"])
+
+    runtime.exec("1 + 2?", on_event=look)
+    assert "had not ended" in seen[0] and "had not ended" not in seen[-1]
 
 
 def test_a_very_long_result_is_cut_in_the_page_and_that_is_said() -> None:

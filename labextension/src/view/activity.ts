@@ -1,6 +1,7 @@
 /** What a run is doing just now, in words. */
 
 import type { CallStep, Run } from "./record";
+import { oneLine } from "./text";
 
 export function activity(run: Run): string {
   const step = run.steps.at(-1);
@@ -16,11 +17,11 @@ export function activity(run: Run): string {
     }
     case "call":
       if (step.state === "waiting") {
-        return `waiting for your approval of ${step.call.name}`;
+        return `waiting for your approval of ${oneLine(step.call.name)}`;
       }
       if (step.state === "running") {
         const child = nestedUnderWay(run, step);
-        return child ? `in ${step.call.name}: ${activity(child)}` : `running ${step.call.name}`;
+        return child ? `in ${oneLine(step.call.name)}: ${activity(child)}` : `running ${oneLine(step.call.name)}`;
       }
   }
   return "waiting for the model";
@@ -33,7 +34,7 @@ export function functionUnderWay(run: Run): string | null {
     return null;
   }
   const child = nestedUnderWay(run, step);
-  return (child && functionUnderWay(child)) ?? step.call.name;
+  return (child && functionUnderWay(child)) ?? oneLine(step.call.name);
 }
 
 function nestedUnderWay(run: Run, { call }: CallStep): Run | undefined {

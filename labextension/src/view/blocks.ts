@@ -2,33 +2,29 @@
 
 import { details, h, image } from "./dom";
 import type { Block, MultilineText, Output, ToolCall } from "./record";
-import { oneLine, shown } from "./text";
+import { oneLine } from "./text";
 
 export function drawBlock(block: Exclude<Block, ToolCall>, speaker: string): Node {
   switch (block.kind) {
     case "text":
-      return h("div", { class: "text" }, ...shown(block.text));
+      return h("div", { class: "text" }, block.text);
     case "thinking":
       return block.redacted
         ? h("p", { class: "note" }, "The model's reasoning was sent encrypted.")
-        : details("thinking", ["Reasoning"], h("div", { class: "text" }, ...shown(block.thinking)));
+        : details("thinking", ["Reasoning"], h("div", { class: "text" }, block.thinking));
     case "image":
       return image(block.mime_type, block.data, `Image from ${speaker}`);
     case "server":
-      return details(
-        "server",
-        [`${oneLine(block.name)}, run by the provider`],
-        h("pre", {}, ...shown(pretty(block.data))),
-      );
+      return details("server", [`${oneLine(block.name)}, run by the provider`], h("pre", {}, pretty(block.data)));
   }
 }
 
 export function drawOutput(output: Output, speaker: string): Node {
   switch (output.output_type) {
     case "stream":
-      return h("pre", { class: output.name }, ...shown(joined(output.text)));
+      return h("pre", { class: output.name }, joined(output.text));
     case "error":
-      return h("pre", { class: "stderr" }, ...shown(`${output.ename}: ${output.evalue}`));
+      return h("pre", { class: "stderr" }, `${output.ename}: ${output.evalue}`);
     case "display_data":
     case "execute_result":
       return drawData(output.data, speaker);
@@ -39,7 +35,7 @@ function drawData(data: Record<string, unknown>, speaker: string): Node {
   const type = ["image/png", "image/jpeg", "image/gif", "image/webp"].find((type) => type in data);
   return type
     ? image(type, joined(data[type] as MultilineText), `Figure from ${speaker}`)
-    : h("pre", {}, ...shown(joined((data["text/plain"] ?? "(no text)") as MultilineText)));
+    : h("pre", {}, joined((data["text/plain"] ?? "(no text)") as MultilineText));
 }
 
 export function pretty(value: unknown): string {

@@ -5,7 +5,6 @@ import { button, h } from "./dom";
 import { morph } from "./morph";
 import type { CallStep, Run, UserMessage } from "./record";
 import type { Live } from "./run";
-import { shown } from "./text";
 import type { Transport } from "./transport";
 
 /** A message that the record does not hold yet. */
@@ -57,7 +56,7 @@ export class Controls implements Live {
     const cannotSend = ended || link.state !== "live";
     setText(this.#status, ended ? "The run has ended." : this.#doing(run));
     // Before there is a line, an interrupt might come when the run is over, and hit what the kernel does next.
-    this.#stop.disabled = this.#isStopping || link.state === "connecting" || link.state === "gone";
+    this.#stop.disabled = this.#isStopping || !["live", "late"].includes(link.state);
     this.#box.readOnly = cannotSend;
     this.#box.setAttribute("aria-disabled", String(cannotSend));
     this.#send.disabled = cannotSend;
@@ -105,7 +104,7 @@ export class Controls implements Live {
 
   #doing(run: Run): string {
     const { link } = this.#transport;
-    if (link.state === "late" || link.state === "gone") {
+    if ("reason" in link) {
       return link.reason;
     }
     if (this.#isStopping) {
@@ -189,7 +188,7 @@ function drawList(messages: Node[]): HTMLElement {
 }
 
 function drawMessage(text: string, note: string): HTMLElement {
-  return h("li", {}, h("span", { class: "text" }, ...shown(text)), " ", h("span", { class: "note" }, note));
+  return h("li", {}, h("span", { class: "text" }, text), " ", h("span", { class: "note" }, note));
 }
 
 function textOf(message: UserMessage): string {

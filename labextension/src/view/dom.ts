@@ -1,6 +1,10 @@
 /** Elements are made here, and nowhere from HTML: whatever a model or a function says becomes text. */
 
 import { keepAsLeft } from "./morph";
+import { visible, wholeUpTo } from "./text";
+
+/** So many characters are shown at once: a browser takes half a second to lay out a million. The rest is a click away. */
+const LONGEST = 20_000;
 
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -11,7 +15,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) {
     element.setAttribute(name, value);
   }
-  element.append(...children);
+  element.append(...children.flatMap((child) => (typeof child === "string" ? shown(child) : child)));
   return element;
 }
 
@@ -32,4 +36,16 @@ export function button(className: string, label: string, onClick: () => void): H
 export function image(mimeType: string, base64: string, alt: string): HTMLImageElement {
   const data = base64.replaceAll("-", "+").replaceAll("_", "/").replaceAll("\n", "");
   return h("img", { src: `data:${mimeType};base64,${data}`, alt });
+}
+
+/** `text` whole, its middle folded away where it is very long. */
+function shown(text: string): (string | Node)[] {
+  if (text.length <= LONGEST) {
+    return [visible(text)];
+  }
+  const head = wholeUpTo(text, LONGEST / 2);
+  const tail = wholeUpTo(text, text.length - LONGEST / 2);
+  const summary = `… ${(tail - head).toLocaleString("en")} more characters …`;
+  const middle = details("more", [summary], document.createTextNode(visible(text.slice(head, tail))));
+  return [visible(text.slice(0, head)), middle, visible(text.slice(tail))];
 }

@@ -40,7 +40,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
       return;
     }
     refreshing = true;
-    while (!ended && store.isLost && (transport.link.state === "live" || transport.link.state === "late")) {
+    while (!ended && store.isLost && ["live", "watching"].includes(transport.link.state)) {
       try {
         store.reset(await transport.snapshot());
         redraw();
@@ -55,7 +55,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
   }
 
   root.append(controls.element);
-  controls.update(run);
+  redraw();
   transport.connect({
     onLink() {
       // What was sent before the line stood, or while it was down, is missing.

@@ -7,7 +7,6 @@ import { drawAssistant } from "./steps/assistant";
 import { drawCall } from "./steps/call";
 import { drawRetry } from "./steps/retry";
 import { drawUserMessage } from "./steps/user";
-import { shown } from "./text";
 
 /** What is drawn only while a person can reach into the run. */
 export interface Live {
@@ -101,9 +100,11 @@ function drawEnding(run: Run, live?: Live): HTMLElement {
     element.append(h("p", { class: "note" }, `Ended after ${run.rounds} rounds, the most that this run may take.`));
   } else if (run.stop_reason === "aborted") {
     element.append(h("p", { class: "note" }, "Stopped."));
+  } else if (run.stop_reason === null && !live) {
+    element.append(h("p", { class: "note" }, "The run had not ended when this was saved."));
   }
   if (run.error) {
-    element.append(h("p", { class: "error" }, ...shown(run.error)));
+    element.append(h("p", { class: "error" }, run.error));
   }
   return element;
 }

@@ -18,7 +18,7 @@ export const STYLE = `
 .speaker { display: block; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
 .text, .brief, code { unicode-bidi: isolate; }
-.assistant { display: flex; flex-direction: column; gap: 0.5em; }
+.assistant, .ending { display: flex; flex-direction: column; gap: 0.5em; }
 .more > summary { color: var(--quiet); font-family: var(--jp-content-font-family, system-ui, sans-serif); }
 .user { border-inline-start: 3px solid var(--jp-brand-color1, Highlight); padding-inline-start: 0.6em; }
 .call, .thinking, .server { border: 1px solid var(--line); border-radius: 4px; padding: 0.3em 0.6em; }
@@ -57,6 +57,6 @@ pre {
   background: var(--shade); margin: 0; max-height: 24em; overflow: auto; padding: 0.4em 0.6em;
   overflow-wrap: anywhere; white-space: pre-wrap;
 }
-pre.note { color: inherit; }
+pre.note { color: inherit; font-size: 0.92em; }
 img { display: block; height: auto; max-width: 100%; }
 `;

@@ -1,21 +1,4 @@
-/** What others wrote, as text that a person may safely look at: nothing in it acts unseen, and it never takes long to draw. */
-
-import { details } from "./dom";
-
-/** So many characters are shown at once: a browser takes half a second to lay out a million. The rest is a click away. */
-const LONGEST = 20_000;
-
-/** `text` whole, its middle folded away where it is very long. */
-export function shown(text: string): (string | Node)[] {
-  if (text.length <= LONGEST) {
-    return [visible(text)];
-  }
-  const head = wholeUpTo(text, LONGEST / 2);
-  const tail = wholeUpTo(text, text.length - LONGEST / 2);
-  const summary = `… ${(tail - head).toLocaleString("en")} more characters …`;
-  const middle = details("more", [summary], document.createTextNode(visible(text.slice(head, tail))));
-  return [visible(text.slice(0, head)), middle, visible(text.slice(tail))];
-}
+/** What others wrote, as text that a person may safely look at: nothing in it acts unseen. */
 
 /** The beginning of `text`, in one line. */
 export function oneLine(text: string): string {
@@ -24,7 +7,7 @@ export function oneLine(text: string): string {
 }
 
 /** Control characters, and those that turn the direction of text, are written as in Python. */
-function visible(text: string): string {
+export function visible(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, (character) => {
     const code = character.charCodeAt(0).toString(16);
     return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
@@ -32,6 +15,6 @@ function visible(text: string): string {
 }
 
 /** `end`, or one less where that would cut a character in two. */
-function wholeUpTo(text: string, end: number): number {
+export function wholeUpTo(text: string, end: number): number {
   return /[\udc00-\udfff]/.test(text.charAt(end)) ? end - 1 : end;
 }

@@ -23,8 +23,8 @@ export interface Snapshot {
   run: Run;
 }
 
-/** `late`: messages arrive when the cell ends. `gone`: they never arrive. The reason is for people. */
-export type Link = { state: "connecting" | "live" } | { state: "late" | "gone"; reason: string };
+/** `late`: messages arrive when the cell ends. `watching`: none can be sent. `gone`: nothing comes, either. */
+export type Link = { state: "connecting" | "live" } | { state: "late" | "watching" | "gone"; reason: string };
 
 export interface Listener {
   onLink(link: Link): void;

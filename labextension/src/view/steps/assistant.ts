@@ -3,7 +3,6 @@
 import { drawBlock, pretty } from "../blocks";
 import { h } from "../dom";
 import type { AssistantStep } from "../record";
-import { shown } from "../text";
 
 export function drawAssistant(step: AssistantStep, calls: ReadonlySet<string>): HTMLElement {
   const element = h("div", { class: "assistant" });
@@ -11,8 +10,9 @@ export function drawAssistant(step: AssistantStep, calls: ReadonlySet<string>): 
     if (block.kind !== "tool_call") {
       element.append(drawBlock(block, "the model"));
     } else if (!calls.has(block.id)) {
-      const written = `${block.name} ${block.raw_arguments ?? pretty(block.arguments)}`;
-      element.append(h("pre", { class: "note" }, ...shown(written)));
+      const next = calls.size ? "Then: " : "";
+      const written = `${next}${block.name} ${block.raw_arguments ?? pretty(block.arguments)}`;
+      element.append(h("pre", { class: "note" }, written));
     }
   }
   if (step.message.stop_reason === "length") {

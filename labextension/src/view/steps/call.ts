@@ -3,7 +3,7 @@
 import { drawBlock, drawOutput, pretty } from "../blocks";
 import { details, h } from "../dom";
 import type { CallStep } from "../record";
-import { oneLine, shown } from "../text";
+import { oneLine } from "../text";
 
 const STATE: Record<CallStep["state"], string> = {
   running: "running",
@@ -26,12 +26,16 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
       h("span", { class: "state" }, STATE[state]),
       h("span", { class: "brief result" }, ` ${oneLine(resultOf(step))}`),
     ],
-    part("Arguments", h("pre", {}, ...shown(call.raw_arguments ?? pretty(call.arguments)))),
+    part("Arguments", h("pre", {}, call.raw_arguments ?? pretty(call.arguments))),
   );
   element.dataset.state = state;
   element.dataset.key = call.id;
   element.open = nested.length > 0 || (state !== "ok" && state !== "skipped");
   if (state === "waiting") {
+    // What a person says yes to is seen in full.
+    for (const fold of element.querySelectorAll<HTMLDetailsElement>(".more")) {
+      fold.open = true;
+    }
     element.append(...approval);
   }
   if (output.length) {
@@ -41,7 +45,7 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
   if (result) {
     // A table keeps its columns.
     const blocks = result.content.map((block) =>
-      block.kind === "text" ? h("pre", {}, ...shown(block.text)) : drawBlock(block, call.name),
+      block.kind === "text" ? h("pre", {}, block.text) : drawBlock(block, call.name),
     );
     element.append(part("Result", ...blocks));
   }

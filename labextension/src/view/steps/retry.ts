@@ -2,8 +2,7 @@
 
 import { h } from "../dom";
 import type { RetryStep } from "../record";
-import { shown } from "../text";
 
 export function drawRetry(step: RetryStep): HTMLElement {
-  return h("p", { class: "note" }, ...shown(`Attempt ${step.attempt} failed, next in ${step.delay} s: ${step.reason}`));
+  return h("p", { class: "note" }, `Attempt ${step.attempt} failed, next in ${step.delay} s: ${step.reason}`);
 }
