@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.lab import Lab, browser, jupyter
+from tests.browser.lab import Lab, browser, end_kernels, jupyter
 from tests.providers.wire_server import WireServer
 
 PATIENCE = 60_000
@@ -48,8 +48,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Iterato
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    """A page in a browser profile of its own."""
+    """A page in a browser profile of its own. All kernels end with it: some are in a function that never returns."""
     context = chromium.new_context()
     context.set_default_timeout(PATIENCE)
     yield context.new_page()
     context.close()
+    end_kernels()

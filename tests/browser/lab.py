@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -55,6 +56,7 @@ def jupyter(folder: Path, **environment: str) -> Generator[str]:
     settings = {
         "ServerApp.port": port,
         "ServerApp.token": "",
+        "ServerApp.disable_check_xsrf": True,
         "ServerApp.root_dir": folder,
         "LabApp.expose_app_in_browser": True,
         "JupyterNotebookApp.expose_app_in_browser": True,
@@ -84,9 +86,26 @@ def jupyter(folder: Path, **environment: str) -> Generator[str]:
                 except OSError:
                     assert time.monotonic() < deadline and server.poll() is None, "the Jupyter server does not start"
                     time.sleep(0.1)
+            _running.append(url)
             yield url
+            _running.remove(url)
         finally:
             server.terminate()
+
+
+_running: list[str] = []
+"""The addresses of the servers that run."""
+
+
+def end_kernels() -> None:
+    """End the kernels of all servers."""
+    for url in _running:
+        with urlopen(f"{url}/api/kernels") as response:
+            kernels = json.load(response)
+        for kernel in kernels:
+            # It may end by itself meanwhile.
+            with suppress(HTTPError):
+                urlopen(Request(f"{url}/api/kernels/{kernel['id']}", method="DELETE")).close()
 
 
 SETUP = """
