@@ -96,11 +96,20 @@ def _rounds(
             if message.stop_reason in ("error", "aborted"):
                 return message.stop_reason, message.error_message, error_kind
 
-        pending_messages = _get_follow_up_messages(context, control)
+        pending_messages = _get_follow_up_messages(context, control) or _repair(context, message)
         while not pending_messages:
             if control.close_if_idle():
                 return ("aborted" if control.aborted else message.stop_reason), None, None
             pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
+
+
+def _repair(context: AgentContext, message: AssistantMessage) -> list[UserMessage]:
+    """What is wrong with a last reply that had to be of some form; said once."""
+    reason = context.objection(message.text) if context.objection else None
+    if reason is None:
+        return []
+    context.objection = None
+    return [UserMessage(reason)]
 
 
 def _get_steering_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:

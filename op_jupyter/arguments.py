@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from op_jupyter.context import AgentContext, CurrentRun, OnApproval, _current_run, _current_tools, runs_under_way
+from op_jupyter.decision import Expected
+from op_jupyter.emit import OnEvent
 from op_jupyter.errors import RunError
 from op_jupyter.messages import (
     AssistantMessage,
@@ -25,7 +27,8 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import Connection, Model, ToolChoice, default_model, resolve
 from op_jupyter.redact import redact, whole_characters
-from op_jupyter.tools.registry import AgentTool, menu, registered
+from op_jupyter.tools.gates import TOOL_SEARCH, Policy, exposed, is_runnable, policy, preset, tool_search_over
+from op_jupyter.tools.registry import AgentTool, menu
 
 if TYPE_CHECKING:
     from op_jupyter.runtime import Runtime
@@ -51,6 +54,10 @@ class ExecArguments(TypedDict, total=False):
     model: str | Model | None
     options: dict[str, Any] | None
     tools: Sequence[Any] | None
+    toolset: str | None
+    tools_source: str | None
+    tools_allow: Iterable[str] | None
+    tools_deny: Iterable[str] | None
     tool_choice: ToolChoice
     reset_tool_choice: bool
     parallel_tool_calls: bool | None
@@ -58,19 +65,25 @@ class ExecArguments(TypedDict, total=False):
     history: Sequence[Message] | None
     get_steering_messages: GetQueued | None
     get_follow_up_messages: GetQueued | None
+    on_event: OnEvent | None
     on_approval: OnApproval | None
 
 
-def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) -> AgentContext:
-    """All that the loop needs, resolved in the thread of the caller."""
+def context_for(
+    runtime: Runtime, content: Content, arguments: ExecArguments, expected: Expected | None = None
+) -> AgentContext:
+    """All that the loop needs, resolved in the thread of the caller; `expected` is what the last reply has to be."""
     parent = _current_run.get()
     depth = parent.context.depth + 1 if parent else 0
     if depth > MAX_DEPTH:
         raise RunError(f"Runs are nested more than {MAX_DEPTH} deep: a function calls itself again.", kind="setup")
     prompt = UserMessage(_blocks(content))
-    tools = {tool.name: tool for tool in _menu(runtime, arguments.get("tools"), parent)}
+    offered = _menu(runtime, arguments, parent)
+    tools = offered.tools
     tool_choice = arguments.get("tool_choice", "auto")
     named = tool_choice.get("name") if isinstance(tool_choice, dict) else None
+    if named in offered.deferred:
+        tools[named] = offered.deferred.pop(named)
     if tool_choice not in ("auto", "required", "none") and named not in tools:
         there_are = ", ".join(["auto", "required", "none", *tools])
         raise ValueError(f"tool_choice is one of {there_are}, and not {named or tool_choice!r}")
@@ -89,15 +102,18 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
         runtime=runtime,
         model=model,
         connection=connection,
-        system=arguments.get("system") or runtime.system,
+        system=_system(arguments.get("system") or runtime.system, expected),
         messages=history,
         prompts=[prompt],
         tools=tools,
+        deferred=offered.deferred,
+        policy=offered.policy,
         options={**runtime.options, **(arguments.get("options") or {})},
         tool_choice=tool_choice,
         reset_tool_choice=arguments.get("reset_tool_choice", True),
         parallel_tool_calls=arguments.get("parallel_tool_calls"),
         max_iterations=most,
+        objection=expected.objection if expected else None,
         get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
         get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
         on_approval=arguments.get("on_approval") or (parent.context.on_approval if parent else default_approval),
@@ -105,17 +121,51 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
     )
 
 
-def _menu(runtime: Runtime, named: Sequence[Any] | None, parent: CurrentRun | None) -> list[AgentTool]:
-    if named is None and not (parent and runtime is parent.context.runtime):
+@dataclass(frozen=True, slots=True)
+class _Menu:
+    tools: dict[str, AgentTool]
+    deferred: dict[str, AgentTool]
+    policy: Policy
+
+
+def _menu(runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None) -> _Menu:
+    """What the run is offered, in full and by name only; a nested run gets nothing that the outer policy took away."""
+    candidates, deferrable = _candidates(runtime, arguments, parent)
+    limits = policy(
+        arguments.get("tools_allow"), arguments.get("tools_deny"), arguments.get("tools_source"), candidates
+    )
+    if parent:
+        limits = limits.within(parent.context.policy)
+    tools = {tool.name: tool for tool in candidates if limits.lets(tool) and is_runnable(tool)}
+    deferred = {name: tools.pop(name) for name in list(tools) if name in deferrable}
+    if deferred:
+        tools[TOOL_SEARCH] = tool_search_over(deferred, tools)
+    return _Menu(tools, deferred, limits)
+
+
+def _candidates(
+    runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None
+) -> tuple[list[AgentTool], set[str]]:
+    """The tools that the menu names, inherits or gets by default, and the names of those that are to be loaded."""
+    named, toolset = arguments.get("tools"), arguments.get("toolset")
+    if named is not None and toolset is not None:
+        raise ValueError("tools and toolset both say what is on the menu: pass one of them")
+    inherits = parent is not None and runtime is parent.context.runtime
+    if named is None and toolset is None and not inherits:
         named = runtime.tools
     if named is not None:
-        return menu(named)
+        return menu(named), set()
     inherited = _current_tools.get()
-    if inherited is not None:
-        return inherited
-    # A thread started without the context of its run must not get more than the run was allowed.
-    bare_thread = runs_under_way and threading.current_thread() is not threading.main_thread()
-    return [] if bare_thread else registered()
+    if toolset is not None:
+        tools = preset(toolset)
+    elif inherited is not None:
+        return inherited, set(parent.context.deferred) if parent else set()
+    elif runs_under_way and threading.current_thread() is not threading.main_thread():
+        # A thread started without the context of its run must not get more than the run was allowed.
+        tools = []
+    else:
+        tools = exposed()
+    return tools, {tool.name for tool in tools if tool.defer}
 
 
 def _model(runtime: Runtime, named: str | Model | None, parent: CurrentRun | None) -> tuple[Model, Connection]:
@@ -126,6 +176,11 @@ def _model(runtime: Runtime, named: str | Model | None, parent: CurrentRun | Non
         return outer.model, outer.connection
     model = _resolved(named or runtime.model or default_model())
     return (outer.model.within(model) if outer.model.within else model), runtime.connection
+
+
+def _system(system: str | None, expected: Expected | None) -> str | None:
+    parts = [part for part in (system, expected.instructions if expected else None) if part]
+    return "\n\n".join(parts) or None
 
 
 def _resolved(model: str | Model) -> Model:

@@ -15,6 +15,7 @@ from op_jupyter.control import RunControl
 from op_jupyter.events import AgentEvent
 from op_jupyter.messages import Message, ToolCall, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
+from op_jupyter.tools.gates import Policy
 from op_jupyter.tools.registry import AgentTool
 
 Emit = Callable[[AgentEvent], None]
@@ -32,11 +33,12 @@ class Where(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class AgentContext:
-    """All that one run of the loop works on. `messages` and `tool_choice` change as it goes.
+    """All that one run of the loop works on. `messages`, `tools`, `deferred` and `tool_choice` change as it goes.
 
-    `prompts` open the first round. `runtime` is what a function gets that asks for one. `values` takes what each
-    function returned, by call id. `capture` catches what a function writes while it runs, and hands it on as notebook
-    outputs.
+    `prompts` open the first round. `tools` are offered; `deferred` are offered by name only, until they are loaded.
+    `objection` says what is wrong with a last reply, in words for the model; it is heard once. `runtime` is what a
+    function gets that asks for one. `values` takes what each function returned, by call id. `capture` catches what a
+    function writes while it runs, and hands it on as notebook outputs.
     """
 
     run_id: str
@@ -44,6 +46,8 @@ class AgentContext:
     messages: list[Message]
     prompts: list[UserMessage]
     tools: dict[str, AgentTool]
+    deferred: dict[str, AgentTool]
+    policy: Policy
     runtime: Any
     system: str | None
     connection: Connection
@@ -52,6 +56,7 @@ class AgentContext:
     reset_tool_choice: bool
     parallel_tool_calls: bool | None
     max_iterations: int | None
+    objection: Callable[[str], str | None] | None
     get_steering_messages: GetMessages
     get_follow_up_messages: GetMessages
     on_approval: OnApproval

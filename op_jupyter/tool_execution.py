@@ -20,6 +20,7 @@ from op_jupyter.events import (
 )
 from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.gates import TOOL_SEARCH
 from op_jupyter.tools.registry import AgentTool
 from op_jupyter.tools.results import error_text, error_traceback, to_content
 
@@ -37,7 +38,9 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
         _answer(context, emit, call, to_content(str(error)), "error")
         return
     run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
-    tools_token = _current_tools.set(list(context.tools.values()))
+    offered = {**context.tools, **context.deferred}
+    offered.pop(TOOL_SEARCH, None)  # which is of one run
+    tools_token = _current_tools.set(list(offered.values()))
     try:
         if tool.requires_approval and not _is_approved(context, call, tool, control, emit):
             _answer(context, emit, call, STOPPED if control.aborted else NOT_APPROVED, "not_run")
@@ -69,6 +72,8 @@ def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str
         ValueError: in words that let the model correct itself.
     """
     tool = context.tools.get(call.name)
+    if call.name in context.deferred:
+        raise ValueError(f"{call.name} is not loaded yet: call {TOOL_SEARCH} with its name, and then call it again.")
     if tool is None:
         there_are = f"There are: {', '.join(context.tools)}." if context.tools else "There are none."
         raise ValueError(f"There is no function {call.name!r}. {there_are}")

@@ -17,6 +17,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from traitlets import Unicode
 
 from op_jupyter import arguments
+from op_jupyter.current import set_default_runtime
 from op_jupyter.errors import RunError
 from op_jupyter.notebook.approval import ask_person
 from op_jupyter.notebook.bundle import mime_bundle
@@ -26,7 +27,7 @@ from op_jupyter.notebook.live import LiveOutput, is_watched
 from op_jupyter.providers import Model, ToolChoice, default_model, resolve
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.record import Run
-from op_jupyter.runtime import Runtime, set_default_runtime
+from op_jupyter.runtime import Runtime
 
 
 @magics_class
@@ -74,6 +75,7 @@ class AgentMagics(Magics):
                 expand_names(cell, namespace).strip(),
                 model=model,
                 tools=tools,
+                tools_source="notebook",
                 tool_choice=_tool_choice(options.tool_choice),
                 max_iterations=options.max_iterations,
                 on_event=live.on_event if live else None,
