@@ -22,7 +22,10 @@ from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMes
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
 from op_jupyter.tools.gates import TOOL_SEARCH
 from op_jupyter.tools.registry import AgentTool
-from op_jupyter.tools.results import error_text, error_traceback, to_content
+from op_jupyter.tools.results import clip, error_text, error_traceback, to_content, to_text
+
+MOST_OF_AN_ITEM = 2000
+"""Characters shown of what a generator yields while it runs; its result has all of it."""
 
 STOPPED = "Not run: the run was stopped before this call."
 INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
@@ -114,11 +117,14 @@ def _run_tool(
         # An interrupt may land in what a function prints, and must not tear the record.
         control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
 
+    def emit_item(item: Any) -> None:
+        emit_output({"output_type": "stream", "name": "stdout", "text": f"{clip(to_text(item), MOST_OF_AN_ITEM)}\n"})
+
     def result() -> list[InputBlock]:
         return to_content(value, max_result_chars=tool.max_result_chars, context_tokens=context.model.context_tokens)
 
     in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
-    body = partial(call_tool, tool, arguments)
+    body = partial(call_tool, tool, arguments, emit_item)
     try:
         with context.capture(emit_output):
             value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)

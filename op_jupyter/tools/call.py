@@ -9,7 +9,7 @@ import contextlib
 import functools
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from op_jupyter.tools.coerce import coerce, is_array, is_object, resolve
@@ -39,21 +39,22 @@ def validate_tool_arguments(tool: AgentTool, arguments: Mapping[str, Any]) -> di
         raise ValueError(f"the arguments cannot be checked: {error_text(error)}") from error
 
 
-def call_tool(tool: AgentTool, arguments: Mapping[str, Any]) -> Any:
+def call_tool(tool: AgentTool, arguments: Mapping[str, Any], on_item: Callable[[Any], None] = lambda item: None) -> Any:
     """Run the function of `tool` with validated arguments.
 
     An async function gives a coroutine, to be awaited on an event loop. A generator (or another one-time iterator of
-    Python's own) is read, up to 1000 items, and gives a list.
+    Python's own) is read, up to 1000 items, and gives a list; `on_item` is called with what a generator
+    yields, as it comes.
 
     Raises:
         Exception: whatever the function raises.
     """
     value = tool.execute(**arguments)
     if inspect.isasyncgen(value):
-        return _read_async(cast("AsyncIterator[Any]", value))
+        return _read_async(cast("AsyncIterator[Any]", value), on_item)
     if inspect.isawaitable(value):
         return _awaited(value)
-    return listed(value)
+    return listed(_told(value, on_item) if inspect.isgenerator(value) else value)
 
 
 def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -187,9 +188,16 @@ async def _awaited(value: Awaitable[Any]) -> Any:
     return listed(await value)
 
 
-async def _read_async(value: AsyncIterator[Any]) -> list[Any]:
+def _told(items: Iterable[Any], on_item: Callable[[Any], None]) -> Iterator[Any]:
+    for item in items:
+        on_item(item)
+        yield item
+
+
+async def _read_async(value: AsyncIterator[Any], on_item: Callable[[Any], None]) -> list[Any]:
     items: list[Any] = []
     async for item in value:
+        on_item(item)
         items.append(item)
         if len(items) > MOST_ITEMS:
             break
