@@ -78,12 +78,10 @@ def context_for(
     if depth > MAX_DEPTH:
         raise RunError(f"Runs are nested more than {MAX_DEPTH} deep: a function calls itself again.", kind="setup")
     prompt = UserMessage(_blocks(content))
-    offered = _menu(runtime, arguments, parent)
-    tools = offered.tools
     tool_choice = arguments.get("tool_choice", "auto")
     named = tool_choice.get("name") if isinstance(tool_choice, dict) else None
-    if named in offered.deferred:
-        tools[named] = offered.deferred.pop(named)
+    offered = _menu(runtime, arguments, parent, named)
+    tools = offered.tools
     if tool_choice not in ("auto", "required", "none") and named not in tools:
         there_are = ", ".join(["auto", "required", "none", *tools])
         raise ValueError(f"tool_choice is one of {there_are}, and not {named or tool_choice!r}")
@@ -128,17 +126,24 @@ class _Menu:
     policy: Policy
 
 
-def _menu(runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None) -> _Menu:
-    """What the run is offered, in full and by name only; a nested run gets nothing that the outer policy took away."""
+def _menu(runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None, forced: str | None) -> _Menu:
+    """What the run is offered, in full and by name only; a nested run gets nothing that the outer policy took away.
+
+    The tool that the model is `forced` to pick is offered in full.
+    """
     candidates, deferrable = _candidates(runtime, arguments, parent)
     limits = policy(
-        arguments.get("tools_allow"), arguments.get("tools_deny"), arguments.get("tools_source"), candidates
+        arguments.get("tools_allow"),
+        arguments.get("tools_deny"),
+        arguments.get("tools_source"),
+        candidates,
+        parent.context.policy if parent else Policy(),
     )
-    if parent:
-        limits = limits.within(parent.context.policy)
     tools = {tool.name: tool for tool in candidates if limits.lets(tool) and is_runnable(tool)}
-    deferred = {name: tools.pop(name) for name in list(tools) if name in deferrable}
+    deferred = {name: tools.pop(name) for name in list(tools) if name in deferrable and name != forced}
     if deferred:
+        if TOOL_SEARCH in (*tools, *deferred):
+            raise ValueError(f"A function is named {TOOL_SEARCH}, which is what loads deferred ones: rename it")
         tools[TOOL_SEARCH] = tool_search_over(deferred, tools)
     return _Menu(tools, deferred, limits)
 
@@ -197,20 +202,35 @@ def _blocks(content: Content) -> list[InputBlock]:
             blocks.append(item)
         else:
             raise TypeError(f"content takes texts and images, not {type(item).__name__}")
-    if not any(isinstance(block, ImageContent) or block.text.strip() for block in blocks):
+    if not _says_something(blocks):
         raise ValueError("There is nothing to ask: the content is empty.")
     return blocks
 
 
+def _says_something(blocks: list[InputBlock]) -> bool:
+    return any(isinstance(block, ImageContent) or block.text.strip() for block in blocks)
+
+
 def _queue(source: Literal["steering", "follow_up"], get_messages: GetQueued | None) -> Callable[[], list[UserMessage]]:
-    """`get_messages`, whose texts become messages of this `source`."""
+    """`get_messages`, whose texts become messages of this `source`; one that says nothing is none."""
     if get_messages is None:
         return list
 
     def get() -> list[UserMessage]:
-        return [
-            UserMessage(item, source) if isinstance(item, str) else replace(item, source=source)
-            for item in get_messages()
-        ]
+        items = get_messages()
+        if not isinstance(items, list | tuple):
+            raise TypeError(f"get_{source}_messages returns a list, not {type(items).__name__}")
+        messages = [_queued(item, source) for item in items]
+        return [message for message in messages if _says_something(message.content)]
 
     return get
+
+
+def _queued(item: object, source: Literal["steering", "follow_up"]) -> UserMessage:
+    match item:
+        case str():
+            return UserMessage(item, source)
+        case UserMessage():
+            return replace(item, source=source)
+        case _:
+            raise TypeError(f"get_{source}_messages returns texts or messages of op_jupyter, not {type(item).__name__}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from op_jupyter.control import RunControl
+from op_jupyter.errors import ErrorKind
 from op_jupyter.events import AgentEvent
 from op_jupyter.messages import Message, ToolCall, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
@@ -33,12 +34,12 @@ class Where(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class AgentContext:
-    """All that one run of the loop works on. `messages`, `tools`, `deferred` and `tool_choice` change as it goes.
+    """All that one run of the loop works on. Its messages, tools, choice, objection and error change as it goes.
 
     `prompts` open the first round. `tools` are offered; `deferred` are offered by name only, until they are loaded.
-    `objection` says what is wrong with a last reply, in words for the model; it is heard once. `runtime` is what a
-    function gets that asks for one. `values` takes what each function returned, by call id. `capture` catches what a
-    function writes while it runs, and hands it on as notebook outputs.
+    `objection` says what is wrong with a last reply, in words for the model; it is heard once. `error_kind` is that of
+    the last reply. `runtime` is what a function gets that asks for one. `values` takes what each function returned, by
+    call id. `capture` catches what a function writes while it runs, and hands it on as notebook outputs.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class AgentContext:
     parent_call_id: str | None
     depth: int
     values: dict[str, Any] = field(default_factory=dict[str, Any])
+    error_kind: ErrorKind | None = None
     capture: Capture
 
     @property

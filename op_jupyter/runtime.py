@@ -9,14 +9,14 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from op_jupyter.agent_loop import _run_loop
 from op_jupyter.arguments import Content, ExecArguments, GetQueued, context_for
 from op_jupyter.context import AgentContext, Capture, OnApproval, _current_run, runs_under_way
-from op_jupyter.control import RunControl
+from op_jupyter.control import Aborted, RunControl
 from op_jupyter.decision import Choices, Expected, expected_reply
 from op_jupyter.emit import Emitter, OnEvent, events_written_to
 from op_jupyter.errors import RunAborted, RunError
@@ -25,7 +25,7 @@ from op_jupyter.messages import Message, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
 from op_jupyter.record import Run, find_run
 from op_jupyter.redact import redact
-from op_jupyter.threads import in_thread, on_background_loop
+from op_jupyter.threads import on_background_loop
 
 T = TypeVar("T")
 
@@ -180,14 +180,11 @@ class Runtime:
     @overload
     async def aexec(self, content: Content, **arguments: Unpack[ExecArguments]) -> str: ...
     @overload
-    async def aexec(
-        self,
-        content: Content,
-        *,
-        choices: Choices | None = None,
-        response_format: Any = None,
-        **arguments: Unpack[ExecArguments],
-    ) -> Any: ...
+    async def aexec(self, content: Content, *, choices: Choices, **arguments: Unpack[ExecArguments]) -> Any: ...
+    @overload
+    async def aexec(self, content: Content, *, response_format: type[T], **arguments: Unpack[ExecArguments]) -> T: ...
+    @overload
+    async def aexec(self, content: Content, *, response_format: Any, **arguments: Unpack[ExecArguments]) -> Any: ...
     async def aexec(
         self,
         content: Content,
@@ -204,12 +201,8 @@ class Runtime:
             raise TypeError(f"aexec takes no argument {unknown.pop()!r}")
         expected = expected_reply(choices, response_format, self)
         context, control = context_for(self, content, arguments, expected), _new_control()
-        # A thread of its own: in a pool, nested runs could wait for threads that wait for them.
-        thread = in_thread(
-            lambda: self._exec(context, control, arguments.get("on_event"), expected), "op_jupyter aexec"
-        )
-        control.keep(thread)
-        running = asyncio.wrap_future(thread)
+        on_event = arguments.get("on_event")
+        running = asyncio.wrap_future(control.start(lambda: self._exec(context, control, on_event, expected)))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -227,17 +220,17 @@ class Runtime:
         """Put a message into the run under way, from any thread: the next request holds it.
 
         Raises:
-            RunError: when no run is under way.
+            RunError: when no run is under way, ValueError when the text is empty.
         """
-        self._send(UserMessage(redact(text), "steering"), RunControl.steer)
+        self._send(text, "steering")
 
     def follow_up(self, text: str) -> None:
         """Queue a message that the run goes on with when it would end, from any thread.
 
         Raises:
-            RunError: when no run is under way.
+            RunError: when no run is under way, ValueError when the text is empty.
         """
-        self._send(UserMessage(redact(text), "follow_up"), RunControl.follow_up)
+        self._send(text, "follow_up")
 
     def approve(self, run_id: str, call_id: str, allowed: bool) -> bool:
         """Answer for a person whether a call may run, from any thread; `False` when no such call waits to hear it.
@@ -251,23 +244,28 @@ class Runtime:
 
     def abort(self) -> None:
         """End the run under way, from any thread; without one, do nothing. Its `exec` raises `RunAborted`."""
-        root = self._root
-        if root:
+        if root := self._root:
             root.control.abort()
 
-    def _send(self, message: UserMessage, queue: Callable[[RunControl, UserMessage], bool]) -> None:
+    def _send(self, text: str, source: Literal["steering", "follow_up"]) -> None:
+        if not text.strip():
+            raise ValueError("There is nothing to send: the text is empty.")
+        message = UserMessage(redact(text), source)
         root = self._root
         if root is None:
             raise RunError("No run of this Runtime is under way that could take a message.", kind="setup")
 
         def tell(state: Literal["queued", "undelivered"]) -> None:
-            event = AgentEventSteering(run_id=root.emit.run.run_id, message=message, state=state)
-            root.control.shielded(lambda: root.emit(event))
+            root.emit(AgentEventSteering(run_id=root.emit.run.run_id, message=message, state=state))
 
-        # Told before it is queued: the loop may deliver it at once.
-        tell("queued")
-        if not queue(root.control, message):
-            tell("undelivered")
+        def send() -> None:
+            # Told before it is queued: the loop may deliver it at once.
+            tell("queued")
+            queue = root.control.steer if source == "steering" else root.control.follow_up
+            if not queue(message):
+                tell("undelivered")
+
+        root.control.shielded(send)
 
     # ------------------------------------------------------------ one exec
 
@@ -275,6 +273,7 @@ class Runtime:
         self, context: AgentContext, control: RunControl, on_event: OnEvent | None, expected: Expected | None
     ) -> Any:
         parent = _current_run.get()
+        on_event = control.leavable(on_event) if on_event else None
         if parent is not None:
             emit = cast(Emitter, parent.emit)
             nested = emit.with_subscriber(on_event) if on_event else emit
@@ -285,7 +284,13 @@ class Runtime:
             # One that came when the run was all but over must not let the next cell run.
             if control.aborted == "interrupt":
                 raise KeyboardInterrupt
-        return expected.value_of(run) if expected else run.text
+        try:
+            return expected.value_of(run, control.run_coroutine) if expected else run.text
+        except Aborted:
+            raise (KeyboardInterrupt() if control.aborted == "interrupt" else RunAborted(run=run)) from None
+        finally:
+            if parent is None:
+                self.last_run = run  # the function that was picked may have asked too
 
     @contextlib.contextmanager
     def _root_run(self, context: AgentContext, control: RunControl, on_event: OnEvent | None) -> Iterator[Emitter]:
@@ -296,9 +301,8 @@ class Runtime:
             emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock(), context.connection.api_key)
             with self._lock:
                 if self._root is not None:
-                    raise RunError(
-                        "A run of this Runtime is under way: wait for its end, or use another Runtime.", kind="setup"
-                    )
+                    reason = "A run of this Runtime is under way: wait for its end, or use another Runtime."
+                    raise RunError(reason, kind="setup")
                 self._root = _RootRun(control, emit)
             runs_under_way.add(context.run_id)
             try:
@@ -308,30 +312,31 @@ class Runtime:
                 self._root = None
 
     def _run(self, context: AgentContext, control: RunControl, emit: Emitter, parent_run_id: str | None) -> Run:
+        model, tools, history = str(context.model), list(context.tools), list(context.messages)
         emit(
             AgentEventAgentStart(
-                **context.where,
-                parent_run_id=parent_run_id,
-                model=str(context.model),
-                tools=list(context.tools),
-                history=list(context.messages),
+                **context.where, parent_run_id=parent_run_id, model=model, tools=tools, history=history
             )
         )
         run = find_run(emit.run, context.run_id)
-        assert run is not None
+        if run is None:
+            raise RunError("The run that this one would be part of is over.", kind="setup")
         run.values = context.values
-        self.last_run = run
+        self._note(run, emit)
         try:
             _run_loop(context, control, emit)
         finally:
-            self.last_run = run
+            self._note(run, emit)
         if run.stop_reason == "aborted":
-            if control.aborted == "interrupt":
-                raise KeyboardInterrupt
-            raise RunAborted(run=run)
+            raise KeyboardInterrupt if control.aborted == "interrupt" else RunAborted(run=run)
         if run.stop_reason == "error":
             raise RunError(run.error or "The run failed.", kind=run.error_kind or "provider", run=run)
         return run
+
+    def _note(self, run: Run, emit: Emitter) -> None:
+        with emit.lock:  # a function that was left may go on, also after the end
+            if run is emit.run or emit.run.ended is None:
+                self.last_run = run
 
 
 @dataclass(frozen=True, slots=True)

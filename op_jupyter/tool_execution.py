@@ -20,7 +20,7 @@ from op_jupyter.events import (
 )
 from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
-from op_jupyter.tools.gates import TOOL_SEARCH
+from op_jupyter.tools.gates import TOOL_SEARCH, is_tool_search
 from op_jupyter.tools.registry import AgentTool
 from op_jupyter.tools.results import clip, error_text, error_traceback, to_content, to_text
 
@@ -41,9 +41,8 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
         _answer(context, emit, call, to_content(str(error)), "error")
         return
     run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
-    offered = {**context.tools, **context.deferred}
-    offered.pop(TOOL_SEARCH, None)  # which is of one run
-    tools_token = _current_tools.set(list(offered.values()))
+    offered = [*context.tools.values(), *context.deferred.values()]
+    tools_token = _current_tools.set([tool for tool in offered if not is_tool_search(tool)])
     try:
         if tool.requires_approval and not _is_approved(context, call, tool, control, emit):
             _answer(context, emit, call, STOPPED if control.aborted else NOT_APPROVED, "not_run")

@@ -185,7 +185,7 @@ class Channel:
     def _steer(self, text: str) -> str:
         try:
             return "queued" if self._if_under_way(lambda: self._runtime.steer(text)) else "undelivered"
-        except RunError:
+        except (RunError, ValueError):
             return "undelivered"
 
     def _if_under_way(self, act: Callable[[], None]) -> bool:

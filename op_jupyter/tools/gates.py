@@ -48,25 +48,39 @@ class Policy:
 
 
 def policy(
-    allow: Iterable[str] | None, deny: Iterable[str] | None, source: str | None, menu: Iterable[AgentTool]
+    allow: Iterable[str] | None,
+    deny: Iterable[str] | None,
+    source: str | None,
+    menu: Iterable[AgentTool],
+    outer: Policy,
 ) -> Policy:
-    """The policy that the arguments of `exec` ask for.
+    """The policy that the arguments of `exec` ask for, within the `outer` one.
 
     Raises:
-        TypeError: when names are given as one string.
-        ValueError: when a name is that of no function, in the registry or on the menu.
+        TypeError: when names are given as one string, or anything else is given in place of a name.
+        ValueError: when a name is that of no function: in the registry, on the menu, or in the outer policy.
     """
-    known = {tool.name for tool in (*registered(), *menu)}
-    for argument, names in (("tools_allow", allow), ("tools_deny", deny)):
-        if isinstance(names, str):
-            raise TypeError(f"{argument} takes a list of names, not the string {names!r}")
-        if unknown := sorted(set(names or ()) - known):
-            raise ValueError(f"{argument}: there is no function {unknown[0]!r}. There are: {', '.join(sorted(known))}.")
+    if not isinstance(source, str | None):
+        raise TypeError(f"tools_source takes the name of one channel, not {source!r}")
+    known = {tool.name for tool in (*registered(), *menu)} | (outer.allow or frozenset()) | outer.deny
     return Policy(
-        allow=None if allow is None else frozenset(allow),
-        deny=frozenset(deny or ()),
+        allow=None if allow is None else _names("tools_allow", allow, known),
+        deny=_names("tools_deny", deny or (), known),
         sources=frozenset([source] if source else ()),
-    )
+    ).within(outer)
+
+
+def _names(argument: str, given: Iterable[str], known: set[str]) -> frozenset[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{argument} takes a list of names, not the string {given!r}")
+    names = list(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} takes names of functions, not {name!r}")
+        if name not in known:
+            there_are = f"There are: {', '.join(sorted(known))}." if known else "There are none."
+            raise ValueError(f"{argument}: there is no function {name!r}. {there_are}")
+    return frozenset(names)
 
 
 def exposed() -> list[AgentTool]:
@@ -78,8 +92,11 @@ def preset(name: str) -> list[AgentTool]:
     """The registered tools of the preset `name`; of `"none"`, none.
 
     Raises:
+        TypeError: when `name` is not a name.
         ValueError: when no tool names this preset.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"toolset takes the name of one preset, not {name!r}")
     if name == "none":
         return []
     tools = [tool for tool in registered() if name in tool.toolset]
@@ -105,32 +122,37 @@ def is_runnable(tool: AgentTool) -> bool:
 
 def tool_search_over(deferred: dict[str, AgentTool], offered: dict[str, AgentTool]) -> AgentTool:
     """The tool `tool_search` of one run: what it finds among the `deferred` is moved to what is `offered`."""
+    catalogue = list(deferred.values())
 
     def tool_search(query: str) -> list[dict[str, object]]:
-        found = _found(query, deferred)
-        for tool in found:
-            offered[tool.name] = deferred.pop(tool.name)
+        found = _found(query, catalogue)
         if not found:
-            there_are = ", ".join(deferred) or "none: all are loaded"
+            there_are = ", ".join(tool.name for tool in catalogue)
             raise LookupError(f"No function fits {query!r}. There are: {there_are}.")
+        for tool in found:
+            if deferred.pop(tool.name, None):
+                offered[tool.name] = tool
         return [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in found]
 
-    catalogue = "\n".join(f"- {tool.name}: {tool.description.splitlines()[0]}" for tool in deferred.values())
+    lines = [f"- {tool.name}: {tool.description.partition(chr(10))[0]}" for tool in catalogue]
     description = (
         "Load functions that are only listed here, by name or by words that describe them; "
-        f"they can be called from the next message on:\n{catalogue}"
+        "they can be called from the next message on:\n" + "\n".join(lines)
     )
     return replace(from_function(tool_search), description=description)
 
 
-def _found(query: str, deferred: dict[str, AgentTool]) -> list[AgentTool]:
-    """The tools that `query` names; else those whose name or description has all its words, else any of them."""
-    words = set(re.findall(r"\w+", query.lower()))
-    named = [tool for tool in deferred.values() if tool.name.lower() in words]
-    if named or not words:
+def is_tool_search(tool: AgentTool) -> bool:
+    """Whether `tool` is the `tool_search` of a run, and not a function of the user's that has this name."""
+    return getattr(tool.execute, "__module__", None) == __name__
+
+
+def _found(query: str, tools: list[AgentTool]) -> list[AgentTool]:
+    """The tools that `query` names; else those whose names and descriptions have the most of its words, if any."""
+    tokens = set(re.findall(r"[\w-]+", query.lower()))
+    if named := [tool for tool in tools if tool.name.lower() in tokens]:
         return named
-    texts = {name: f"{name} {tool.description}".lower() for name, tool in deferred.items()}
-    for wanted in (all, any):
-        if found := [deferred[name] for name, text in texts.items() if wanted(word in text for word in words)]:
-            return found
-    return []
+    words = set(re.findall(r"[^\W_]+", query.lower()))
+    matches = [sum(word in f"{tool.name} {tool.description}".lower() for word in words) for tool in tools]
+    most = max(matches, default=0)
+    return [tool for tool, matched in zip(tools, matches, strict=True) if matched == most > 0]

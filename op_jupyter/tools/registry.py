@@ -175,7 +175,7 @@ def from_function(
         description=described.description or described.name,
         parameters=described.parameters,
         execute=by_name(function),
-        validate=functools.partial(check_types, described.adapter, described.parameters),
+        validate=functools.partial(check_types, described.adapter, described.parameters, described.unseen),
         expose=expose,
         toolset=_names(toolset),
         unsafe_in=_names(unsafe_in),
@@ -189,7 +189,7 @@ def from_function(
 
 
 def _from_spec(entry: Any, spec: Any, execute: Any) -> AgentTool:
-    name, description = _part(spec, "name"), _part(spec, "description")
+    name, description = _part(spec, "name"), str(_part(spec, "description") or "").strip()
     if not isinstance(name, str):
         raise TypeError(f"{_shown(entry)} is not a tool: its spec needs a name, a description and parameters")
     if not callable(execute):
@@ -197,7 +197,7 @@ def _from_spec(entry: Any, spec: Any, execute: Any) -> AgentTool:
     parameters = given_schema(name, _part(spec, "parameters"))
     return AgentTool(
         name=name,
-        description=str(description or name),
+        description=description or name,
         parameters=parameters,
         execute=execute,
         validate=functools.partial(check_schema, parameters),
