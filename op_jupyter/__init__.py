@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from op_jupyter.current import default_runtime
     from op_jupyter.errors import DecisionError, OutputError, RunAborted, RunError
     from op_jupyter.record import Run
-    from op_jupyter.runtime import Runtime, default_runtime
+    from op_jupyter.runtime import Runtime
     from op_jupyter.tools.decorators import agentic_function, function
 
 __version__ = "0.1.0"
@@ -38,7 +39,7 @@ _HOMES = {
     "RunError": "errors",
     "Runtime": "runtime",
     "agentic_function": "tools.decorators",
-    "default_runtime": "runtime",
+    "default_runtime": "current",
     "function": "tools.decorators",
 }
 
@@ -47,7 +48,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "agentic_function":
-        importlib.import_module(f"{__name__}.runtime")  # which fills the parameter of that name
+        importlib.import_module(f"{__name__}.current")  # which fills the parameter of that name
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

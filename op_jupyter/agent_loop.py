@@ -58,9 +58,10 @@ def _run_loop(context: AgentContext, control: RunControl, emit: Emit) -> None:
     try:
         stop_reason, error, error_kind = _rounds(context, control, emit)
     except BaseException as failure:
-        stop_reason, error = ("aborted" if control.aborted else "error"), redact(error_text(failure))
-        _answer_the_rest(context, emit)
-        raise
+        if not control.aborted:
+            error = redact(error_text(failure))
+            raise
+        stop_reason = "aborted"
     finally:
         control.join()
         _announce(context, emit, control.close(), "undelivered")
@@ -89,26 +90,39 @@ def _rounds(
             emit(AgentEventTurnStart(**context.where, round=inner_iterations))
             _say(context, emit, pending_messages)
 
-            message, error_kind = _stream_assistant_response(context, control, emit)
-            has_more_tool_calls = len(message.tool_calls) > 0
+            message = _stream_assistant_response(context, control, emit)
+            # Without a call of ours, it waits for tools that the provider runs: the message goes back as it is.
+            has_more_tool_calls = len(message.tool_calls) > 0 or message.stop_reason == "tool_use"
             pending_messages = _execute_tool_calls(context, message, control, emit)
             emit(AgentEventTurnEnd(**context.where, round=inner_iterations))
             if message.stop_reason in ("error", "aborted"):
-                return message.stop_reason, message.error_message, error_kind
+                return message.stop_reason, message.error_message, context.error_kind
 
-        pending_messages = _get_follow_up_messages(context, control)
+        pending_messages = _get_follow_up_messages(context, control) or _repair(context, message)
         while not pending_messages:
             if control.close_if_idle():
                 return ("aborted" if control.aborted else message.stop_reason), None, None
             pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
 
 
+def _repair(context: AgentContext, message: AssistantMessage) -> list[UserMessage]:
+    """What is wrong with a last reply that had to be of some form; said once."""
+    reason = context.objection(message.text) if context.objection else None
+    if reason is None:
+        return []
+    context.objection = None
+    return [UserMessage(reason)]
+
+
 def _get_steering_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:
-    return [*control.get_steering_messages(), *control.interruptible(context.get_steering_messages)]
+    # Asked first: should it fail, what is queued must not be lost.
+    given = control.interruptible(context.get_steering_messages)
+    return [*control.get_steering_messages(), *given]
 
 
 def _get_follow_up_messages(context: AgentContext, control: RunControl) -> list[UserMessage]:
-    return [*control.get_follow_up_messages(), *control.interruptible(context.get_follow_up_messages)]
+    given = control.interruptible(context.get_follow_up_messages)
+    return [*control.get_follow_up_messages(), *given]
 
 
 def _say(context: AgentContext, emit: Emit, messages: list[UserMessage]) -> None:
@@ -130,10 +144,8 @@ def _announce(
 # -------------------------------------------------------------------- the reply
 
 
-def _stream_assistant_response(
-    context: AgentContext, control: RunControl, emit: Emit
-) -> tuple[AssistantMessage, ErrorKind | None]:
-    """One reply of the model, and the kind of error where it has one. It never raises: a failure ends the message."""
+def _stream_assistant_response(context: AgentContext, control: RunControl, emit: Emit) -> AssistantMessage:
+    """One reply of the model. It never raises: a failure ends the message, and `context` has its kind."""
     provider, name = context.model.provider, context.model.name
     emit(AgentEventMessageStart(**context.where, message=AssistantMessage([], provider=provider, model=name)))
     content: list[Block] = []
@@ -164,7 +176,7 @@ def _stream_assistant_response(
         end = StreamEnd("aborted")
     except RunError as error:
         end = StreamEnd("error", error_message=str(error), error_kind=error.kind)
-    except Exception as error:
+    except BaseException as error:  # of its thread: one that would end that must not end this one
         log.debug("The provider %s failed", context.model, exc_info=True)
         end = StreamEnd("error", error_message=redact(error_text(error)), error_kind="provider")
     if end is None:
@@ -175,7 +187,8 @@ def _stream_assistant_response(
     context.messages.append(message)
     if context.reset_tool_choice and _is_pick(context, message):
         context.tool_choice = "auto"
-    return message, end.error_kind
+    context.error_kind = end.error_kind
+    return message
 
 
 def _is_pick(context: AgentContext, message: AssistantMessage) -> bool:
@@ -207,17 +220,21 @@ def _execute_tool_calls(
 ) -> list[UserMessage]:
     """Answer every call of `message`, in order, and return the messages that the person has sent meanwhile."""
     steering: list[UserMessage] = []
-    for position, call in enumerate(message.tool_calls):
-        reason = _reason_not_to_run(context, message, position)
-        if control.aborted or message.stop_reason == "aborted":
-            _answer(context, emit, call, STOPPED, "not_run")
-        elif steering:
-            _skip_tool_call(context, emit, call)
-        elif reason:
-            _answer(context, emit, call, reason, "not_run")
-        else:
-            _execute_tool_call(context, call, control, emit)
-            steering = [] if control.aborted else _get_steering_messages(context, control)
+    try:
+        for position, call in enumerate(message.tool_calls):
+            reason = _reason_not_to_run(context, message, position)
+            if control.aborted or message.stop_reason == "aborted":
+                _answer(context, emit, call, STOPPED, "not_run")
+            elif steering:
+                _skip_tool_call(context, emit, call)
+            elif reason:
+                _answer(context, emit, call, reason, "not_run")
+            else:
+                _execute_tool_call(context, call, control, emit)
+                steering = [] if control.aborted else _get_steering_messages(context, control)
+    except BaseException:
+        _answer_the_rest(context, emit, message)
+        raise
     if not steering and not control.aborted and message.stop_reason not in ("error", "aborted"):
         steering = _get_steering_messages(context, control)
     return steering
@@ -235,13 +252,12 @@ def _reason_not_to_run(context: AgentContext, message: AssistantMessage, positio
     return None
 
 
-def _answer_the_rest(context: AgentContext, emit: Emit) -> None:
-    """Answer the calls that the failure of the loop itself has left without a result."""
-    answered = {message.tool_call_id for message in context.messages if isinstance(message, ToolResultMessage)}
-    for message in context.messages:
-        for call in message.tool_calls if isinstance(message, AssistantMessage) else []:
-            if call.id not in answered:
-                _answer(context, emit, call, "Not run: the run ended before this call.", "not_run")
+def _answer_the_rest(context: AgentContext, emit: Emit, message: AssistantMessage) -> None:
+    """Answer the calls that a failing callback of the caller has left without a result."""
+    answered = {result.tool_call_id for result in context.messages if isinstance(result, ToolResultMessage)}
+    for call in message.tool_calls:
+        if call.id not in answered:
+            _answer(context, emit, call, "Not run: the run ended before this call.", "not_run")
 
 
 def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from op_jupyter.context import AgentContext, CurrentRun, OnApproval, _current_run, _current_tools, runs_under_way
+from op_jupyter.context import AgentContext, CurrentRun, OnApproval, _current_run, _current_tools, host, runs_under_way
+from op_jupyter.decision import Expected
+from op_jupyter.emit import OnEvent
 from op_jupyter.errors import RunError
 from op_jupyter.messages import (
     AssistantMessage,
@@ -19,13 +21,13 @@ from op_jupyter.messages import (
     InputBlock,
     Message,
     TextContent,
-    ToolCall,
     ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import Connection, Model, ToolChoice, default_model, resolve
 from op_jupyter.redact import redact, whole_characters
-from op_jupyter.tools.registry import AgentTool, menu, registered
+from op_jupyter.tools.gates import TOOL_SEARCH, Policy, exposed, is_runnable, policy, preset, tool_search_over
+from op_jupyter.tools.registry import AgentTool, menu
 
 if TYPE_CHECKING:
     from op_jupyter.runtime import Runtime
@@ -36,14 +38,6 @@ GetQueued = Callable[[], Sequence[str | UserMessage]]
 MAX_DEPTH = 8
 
 
-def _nobody_approves(call: ToolCall, tool: AgentTool) -> bool:
-    return False
-
-
-default_approval: OnApproval = _nobody_approves
-"""Asks a person where `exec` is not told how. The notebook sets it."""
-
-
 class ExecArguments(TypedDict, total=False):
     """The arguments of `exec` that `aexec` takes too; `exec` documents them."""
 
@@ -51,6 +45,10 @@ class ExecArguments(TypedDict, total=False):
     model: str | Model | None
     options: dict[str, Any] | None
     tools: Sequence[Any] | None
+    toolset: str | None
+    tools_source: str | None
+    tools_allow: Iterable[str] | None
+    tools_deny: Iterable[str] | None
     tool_choice: ToolChoice
     reset_tool_choice: bool
     parallel_tool_calls: bool | None
@@ -58,19 +56,23 @@ class ExecArguments(TypedDict, total=False):
     history: Sequence[Message] | None
     get_steering_messages: GetQueued | None
     get_follow_up_messages: GetQueued | None
+    on_event: OnEvent | None
     on_approval: OnApproval | None
 
 
-def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) -> AgentContext:
-    """All that the loop needs, resolved in the thread of the caller."""
+def context_for(
+    runtime: Runtime, content: Content, arguments: ExecArguments, expected: Expected | None = None
+) -> AgentContext:
+    """All that the loop needs, resolved in the thread of the caller; `expected` is what the last reply has to be."""
     parent = _current_run.get()
     depth = parent.context.depth + 1 if parent else 0
     if depth > MAX_DEPTH:
         raise RunError(f"Runs are nested more than {MAX_DEPTH} deep: a function calls itself again.", kind="setup")
     prompt = UserMessage(_blocks(content))
-    tools = {tool.name: tool for tool in _menu(runtime, arguments.get("tools"), parent)}
     tool_choice = arguments.get("tool_choice", "auto")
     named = tool_choice.get("name") if isinstance(tool_choice, dict) else None
+    offered = _menu(runtime, arguments, parent, named)
+    tools = offered.tools
     if tool_choice not in ("auto", "required", "none") and named not in tools:
         there_are = ", ".join(["auto", "required", "none", *tools])
         raise ValueError(f"tool_choice is one of {there_are}, and not {named or tool_choice!r}")
@@ -89,33 +91,77 @@ def context_for(runtime: Runtime, content: Content, arguments: ExecArguments) ->
         runtime=runtime,
         model=model,
         connection=connection,
-        system=arguments.get("system") or runtime.system,
+        system=_system(arguments.get("system") or runtime.system, expected),
         messages=history,
         prompts=[prompt],
         tools=tools,
+        deferred=offered.deferred,
+        policy=offered.policy,
         options={**runtime.options, **(arguments.get("options") or {})},
         tool_choice=tool_choice,
         reset_tool_choice=arguments.get("reset_tool_choice", True),
         parallel_tool_calls=arguments.get("parallel_tool_calls"),
         max_iterations=most,
+        objection=expected.objection if expected else None,
         get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
         get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
-        on_approval=arguments.get("on_approval") or (parent.context.on_approval if parent else default_approval),
+        on_approval=arguments.get("on_approval") or (parent.context.on_approval if parent else host.ask),
         capture=parent.context.capture if parent else runtime.capture,
     )
 
 
-def _menu(runtime: Runtime, named: Sequence[Any] | None, parent: CurrentRun | None) -> list[AgentTool]:
-    if named is None and not (parent and runtime is parent.context.runtime):
+@dataclass(frozen=True, slots=True)
+class _Menu:
+    tools: dict[str, AgentTool]
+    deferred: dict[str, AgentTool]
+    policy: Policy
+
+
+def _menu(runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None, forced: str | None) -> _Menu:
+    """What the run is offered, in full and by name only; a nested run gets nothing that the outer policy took away.
+
+    The tool that the model is `forced` to pick is offered in full.
+    """
+    candidates, deferrable = _candidates(runtime, arguments, parent)
+    limits = policy(
+        arguments.get("tools_allow"),
+        arguments.get("tools_deny"),
+        arguments.get("tools_source"),
+        candidates,
+        parent.context.policy if parent else Policy(),
+    )
+    tools = {tool.name: tool for tool in candidates if limits.lets(tool) and is_runnable(tool)}
+    deferred = {name: tools.pop(name) for name in list(tools) if name in deferrable and name != forced}
+    if deferred:
+        if TOOL_SEARCH in (*tools, *deferred):
+            raise ValueError(f"A function is named {TOOL_SEARCH}, which is what loads deferred ones: rename it")
+        tools[TOOL_SEARCH] = tool_search_over(deferred, tools)
+    return _Menu(tools, deferred, limits)
+
+
+def _candidates(
+    runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None
+) -> tuple[list[AgentTool], set[str]]:
+    """The tools that the menu names, inherits or gets by default, and the names of those that are to be loaded."""
+    named, toolset = arguments.get("tools"), arguments.get("toolset")
+    if named is not None and toolset is not None:
+        raise ValueError("tools and toolset both say what is on the menu: pass one of them")
+    inherits = parent is not None and runtime is parent.context.runtime
+    if named is None and toolset is None and not inherits:
         named = runtime.tools
     if named is not None:
-        return menu(named)
+        return menu(named), set()
     inherited = _current_tools.get()
-    if inherited is not None:
-        return inherited
-    # A thread started without the context of its run must not get more than the run was allowed.
-    bare_thread = runs_under_way and threading.current_thread() is not threading.main_thread()
-    return [] if bare_thread else registered()
+    if toolset is not None:
+        tools = preset(toolset)
+    elif inherited is not None:
+        return inherited, set(parent.context.deferred) if parent else set()
+    elif runs_under_way and threading.current_thread() is not threading.main_thread():
+        # A thread started without the context of its run must not get more than the run was allowed.
+        tools = []
+    else:
+        tools = exposed()
+    return tools, {tool.name for tool in tools if tool.defer}
 
 
 def _model(runtime: Runtime, named: str | Model | None, parent: CurrentRun | None) -> tuple[Model, Connection]:
@@ -126,6 +172,11 @@ def _model(runtime: Runtime, named: str | Model | None, parent: CurrentRun | Non
         return outer.model, outer.connection
     model = _resolved(named or runtime.model or default_model())
     return (outer.model.within(model) if outer.model.within else model), runtime.connection
+
+
+def _system(system: str | None, expected: Expected | None) -> str | None:
+    parts = [part for part in (system, expected.instructions if expected else None) if part]
+    return "\n\n".join(parts) or None
 
 
 def _resolved(model: str | Model) -> Model:
@@ -142,20 +193,35 @@ def _blocks(content: Content) -> list[InputBlock]:
             blocks.append(item)
         else:
             raise TypeError(f"content takes texts and images, not {type(item).__name__}")
-    if not any(isinstance(block, ImageContent) or block.text.strip() for block in blocks):
+    if not _says_something(blocks):
         raise ValueError("There is nothing to ask: the content is empty.")
     return blocks
 
 
+def _says_something(blocks: list[InputBlock]) -> bool:
+    return any(isinstance(block, ImageContent) or block.text.strip() for block in blocks)
+
+
 def _queue(source: Literal["steering", "follow_up"], get_messages: GetQueued | None) -> Callable[[], list[UserMessage]]:
-    """`get_messages`, whose texts become messages of this `source`."""
+    """`get_messages`, whose texts become messages of this `source`; one that says nothing is none."""
     if get_messages is None:
         return list
 
     def get() -> list[UserMessage]:
-        return [
-            UserMessage(item, source) if isinstance(item, str) else replace(item, source=source)
-            for item in get_messages()
-        ]
+        items = get_messages()
+        if not isinstance(items, list | tuple):
+            raise TypeError(f"get_{source}_messages returns a list, not {type(items).__name__}")
+        messages = [_queued(item, source) for item in items]
+        return [message for message in messages if _says_something(message.content)]
 
     return get
+
+
+def _queued(item: object, source: Literal["steering", "follow_up"]) -> UserMessage:
+    match item:
+        case str():
+            return UserMessage(item, source)
+        case UserMessage():
+            return replace(item, source=source)
+        case _:
+            raise TypeError(f"get_{source}_messages returns texts or messages of op_jupyter, not {type(item).__name__}")

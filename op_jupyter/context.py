@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from op_jupyter.control import RunControl
+from op_jupyter.errors import ErrorKind
 from op_jupyter.events import AgentEvent
 from op_jupyter.messages import Message, ToolCall, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
+from op_jupyter.tools.gates import Policy
 from op_jupyter.tools.registry import AgentTool
 
 Emit = Callable[[AgentEvent], None]
@@ -32,11 +34,12 @@ class Where(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class AgentContext:
-    """All that one run of the loop works on. `messages` and `tool_choice` change as it goes.
+    """All that one run of the loop works on. Its messages, tools, choice, objection and error change as it goes.
 
-    `prompts` open the first round. `runtime` is what a function gets that asks for one. `values` takes what each
-    function returned, by call id. `capture` catches what a function writes while it runs, and hands it on as notebook
-    outputs.
+    `prompts` open the first round. `tools` are offered; `deferred` are offered by name only, until they are loaded.
+    `objection` says what is wrong with a last reply, in words for the model; it is heard once. `error_kind` is that of
+    the last reply. `runtime` is what a function gets that asks for one. `values` takes what each function returned, by
+    call id. `capture` catches what a function writes while it runs, and hands it on as notebook outputs.
     """
 
     run_id: str
@@ -44,6 +47,8 @@ class AgentContext:
     messages: list[Message]
     prompts: list[UserMessage]
     tools: dict[str, AgentTool]
+    deferred: dict[str, AgentTool]
+    policy: Policy
     runtime: Any
     system: str | None
     connection: Connection
@@ -52,12 +57,14 @@ class AgentContext:
     reset_tool_choice: bool
     parallel_tool_calls: bool | None
     max_iterations: int | None
+    objection: Callable[[str], str | None] | None
     get_steering_messages: GetMessages
     get_follow_up_messages: GetMessages
     on_approval: OnApproval
     parent_call_id: str | None
     depth: int
     values: dict[str, Any] = field(default_factory=dict[str, Any])
+    error_kind: ErrorKind | None = None
     capture: Capture
 
     @property
@@ -81,3 +88,13 @@ _current_tools: ContextVar[list[AgentTool] | None] = ContextVar("op_jupyter_curr
 
 runs_under_way: set[str] = set()
 """The ids of the root runs that go on in this process."""
+
+
+@dataclass(slots=True)
+class Host:
+    """What the program around brings: `ask` asks its person where `exec` is not told how."""
+
+    ask: OnApproval = lambda call, tool: False
+
+
+host = Host()

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Literal, TypeVar
 
+from op_jupyter.errors import RunError
 from op_jupyter.messages import UserMessage
 from op_jupyter.threads import background_loop, in_thread
 
@@ -27,13 +28,7 @@ class Aborted(Exception):
     """The loop was told to stop while it waited. Inside the package only: `exec` raises what a user may catch."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: BaseException
-
-
 _WAKE = object()
-_END = object()
 
 
 class RunControl:
@@ -50,9 +45,9 @@ class RunControl:
         # The root's alone:
         self._inboxes: set[SimpleQueue[Any]] = set()
         self._threads: set[Future[Any]] = set()
-        self._approvals: dict[tuple[str, str], SimpleQueue[Any]] = {}
+        self._joined = False
         self._owns_sigint = False
-        self._interruptible = False
+        self._patience = math.inf
         self._interrupts = 0
         self._stop_signal_sent = False
 
@@ -101,37 +96,6 @@ class RunControl:
             self._follow_ups.clear()
             return left
 
-    # ------------------------------------------------------------ approvals
-
-    @contextlib.contextmanager
-    def asking(self, run_id: str, call_id: str) -> Iterator[None]:
-        """Let `approve` answer this call of this run, here or in a nested run, until the end of the block."""
-        approvals = self._root._approvals
-        with self._inbox() as inbox:
-            approvals[run_id, call_id] = inbox
-            try:
-                yield
-            finally:
-                del approvals[run_id, call_id]
-
-    def approve(self, run_id: str, call_id: str, allowed: bool) -> bool:
-        """Say whether a call may run, from any thread; `False` when no such call waits to hear it."""
-        inbox = self._root._approvals.get((run_id, call_id))
-        if inbox:
-            inbox.put(allowed)
-        return inbox is not None
-
-    def wait_for_approval(self, run_id: str, call_id: str, deadline: Callable[[], float]) -> bool | None:
-        """What `approve` says of a call that is `asking`; `None` once it is `deadline()`, by the monotonic clock.
-
-        Raises:
-            Aborted: as soon as the run is.
-        """
-        while (seconds := deadline() - time.monotonic()) > 0:
-            with contextlib.suppress(Empty):
-                return bool(self._wait(self._root._approvals[run_id, call_id], seconds))
-        return None
-
     # ------------------------------------------------------------ abort
 
     @property
@@ -145,21 +109,37 @@ class RunControl:
         with root._lock:
             root._aborted = root._aborted or "stop"
             root._wake()
-            if root._owns_sigint and root._interruptible and not _in_main_thread() and hasattr(signal, "pthread_kill"):
+            leaves = root._owns_sigint and not root._patience and not root._stop_signal_sent
+            if leaves and not _in_main_thread() and hasattr(signal, "pthread_kill"):
                 root._stop_signal_sent = True
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    def keep(self, thread: Future[Any]) -> None:
-        """Let the root run not end before `thread`, in which a nested run goes on."""
+    def start(self, run: Callable[[], T]) -> Future[T]:
+        """Do this run in a thread of its own, with a copy of the caller's context; the root does not end before it.
+
+        Raises:
+            RunError: when the root has ended.
+        """
         root = self._root
-        if root is not self:
-            root._threads.add(thread)
-            thread.add_done_callback(root._threads.discard)
+        with root._lock:
+            if root._joined:
+                raise RunError("The run that this one would be part of is over.", kind="setup")
+            # Not in a pool, where nested runs could wait for threads that wait for them.
+            thread = in_thread(run, "op_jupyter aexec")
+            if root is not self:
+                root._threads.add(thread)
+        thread.add_done_callback(root._threads.discard)
+        return thread
 
     def join(self) -> None:
-        """Wait for the threads of nested runs, where this is the root."""
-        if self._root is self:
-            wait(tuple(self._threads))
+        """Wait for the threads of nested runs, where this is the root, until the second interrupt."""
+        while self._root is self and not self._joined:
+            with self._lock:
+                threads = tuple(self._threads)
+                self._joined = not threads or self._interrupts > 1
+            self.leavable(wait)(threads)
+        if self._joined:
+            self._wake()  # a run in a function that was left at its timeout
 
     def abort_subtree(self) -> None:
         """End this run and those nested in it, but not the ones that it is nested in. From any thread."""
@@ -174,8 +154,8 @@ class RunControl:
     def owning_interrupts(self) -> Iterator[None]:
         """Let SIGINT end the run instead of tearing whatever the main thread is at.
 
-        The handler only sets a flag, except in the body of a function (`interruptible`), where it raises; the second
-        interrupt always raises. Off the main thread there is nothing to own.
+        The handler only sets a flag, except in the body of a function (`interruptible`), where it raises, and where
+        somebody else may keep the run waiting (`leavable`). Off the main thread there is nothing to own.
         """
         if not _in_main_thread() or signal.getsignal(signal.SIGINT) is None:
             yield
@@ -200,30 +180,43 @@ class RunControl:
             self._interrupts += 1
             self._aborted = "interrupt"
         self._wake()
-        if self._interruptible or self._interrupts > 1:
+        if not self._patience or self._interrupts > self._patience:
             raise KeyboardInterrupt
 
     def interruptible(self, function: Callable[[], T]) -> T:
         """Call the body of a function: an abort raises `KeyboardInterrupt` in it, where it runs in the main thread."""
-        return self._call(function, raising=True)
+        return self._call(function, patience=0)
 
     def shielded(self, function: Callable[[], T]) -> T:
         """Call our own code from an interruptible body, without an interrupt tearing it."""
-        return self._call(function, raising=False)
+        return self._call(function, patience=math.inf)
 
-    def _call(self, function: Callable[[], T], raising: bool) -> T:
-        # No context manager: an interrupt in the code of one would leave the flag as it is.
+    def leavable(self, function: Callable[[T], Any]) -> Callable[[T], None]:
+        """`function`, such as a listener, which the run can end without: the second interrupt leaves it."""
+
+        def call(argument: T) -> None:
+            try:
+                self._call(lambda: function(argument), patience=1)
+            except KeyboardInterrupt:
+                if not self.aborted:
+                    raise
+
+        return call
+
+    def _call(self, function: Callable[[], T], patience: float) -> T:
+        """Call `function`; so many interrupts are borne before one raises in it."""
+        # No context manager: an interrupt in the code of one would leave the number as it is.
         root = self._root
         if not root._owns_sigint or not _in_main_thread():
             return function()
-        previous = root._interruptible
+        previous = root._patience
         try:
-            root._interruptible = raising
-            if raising and root._aborted:
+            root._patience = patience
+            if not patience and root._aborted:
                 raise KeyboardInterrupt
             return function()
         finally:
-            root._interruptible = previous
+            root._patience = previous
 
     # ------------------------------------------------------------ the place to wait
 
@@ -236,23 +229,27 @@ class RunControl:
         Raises:
             Aborted: as soon as the run is.
         """
+        if self.aborted:
+            raise Aborted
         with self._inbox() as inbox:
             abandoned = threading.Event()
-            threading.Thread(
-                target=_read, args=(start, inbox, abandoned), name="op_jupyter stream", daemon=True
-            ).start()
-            read_to_end = False
+
+            def read() -> None:
+                for item in start():
+                    inbox.put(item)
+                    if abandoned.is_set():
+                        break
+
+            reader = in_thread(read, "op_jupyter stream")
+            reader.add_done_callback(inbox.put)
             try:
-                while (item := self._wait(inbox)) is not _END:
-                    if isinstance(item, _Failed):
-                        read_to_end = True
-                        raise item.error
+                while (item := self._wait(inbox)) is not reader:
                     yield item
-                read_to_end = True
             finally:
-                if not read_to_end:
+                if not reader.done():
                     abandoned.set()
                     abandon()
+            reader.result()
 
     def run_coroutine(self, awaitable: Awaitable[T], timeout: float | None = None) -> T:
         """What `awaitable` comes to, on the background event loop and in a copy of the caller's context.
@@ -269,11 +266,15 @@ class RunControl:
                 # These two would end the event loop that all coroutine tools share.
                 raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
-        future = asyncio.run_coroutine_threadsafe(finish(), background_loop())
-        try:
-            return self._result(future, timeout, "the function was cancelled")
-        finally:
-            future.cancel()
+        def run() -> T:
+            future = asyncio.run_coroutine_threadsafe(finish(), background_loop())
+            try:
+                return self.result(future, timeout, "the function was cancelled")
+            finally:
+                future.cancel()
+
+        # An interrupt between the start and the wait would leave the coroutine to itself.
+        return self.shielded(run)
 
     def run_in_thread(self, function: Callable[[], T], timeout: float) -> T:
         """What `function` returns, from a worker thread with a copy of the caller's context.
@@ -282,9 +283,15 @@ class RunControl:
             TimeoutError: after `timeout` seconds; the thread goes on by itself.
             Aborted: as soon as the run is; the thread goes on by itself.
         """
-        return self._result(in_thread(function, "op_jupyter tool"), timeout, "the function may still be running")
+        return self.result(in_thread(function, "op_jupyter tool"), timeout, "the function may still be running")
 
-    def _result(self, future: Future[T], timeout: float | None, past_timeout: str) -> T:
+    def result(self, future: Future[T], timeout: float | None, past_timeout: str) -> T:
+        """What `future` comes to.
+
+        Raises:
+            TimeoutError: after `timeout` seconds; `past_timeout` says what that means.
+            Aborted: as soon as the run is.
+        """
         with self._inbox() as inbox:
             future.add_done_callback(inbox.put)
             try:
@@ -305,23 +312,12 @@ class RunControl:
     def _wait(self, inbox: SimpleQueue[Any], timeout: float | None = None) -> Any:
         """The next item. SimpleQueue, because a signal handler may put into it while the main thread gets from it."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.aborted:
+        while not (self.aborted or (self is not self._root and self._root._joined)):
             left = None if deadline is None else min(threading.TIMEOUT_MAX, max(0, deadline - time.monotonic()))
             item = inbox.get(timeout=left)
             if item is not _WAKE:
                 return item
         raise Aborted
-
-
-def _read(start: Callable[[], Iterator[Any]], inbox: SimpleQueue[Any], abandoned: threading.Event) -> None:
-    try:
-        for item in start():
-            inbox.put(item)
-            if abandoned.is_set():
-                break
-        inbox.put(_END)
-    except BaseException as error:
-        inbox.put(_Failed(error))
 
 
 def _in_main_thread() -> bool:

@@ -25,6 +25,7 @@ from op_jupyter.messages import (
 )
 
 UNANSWERED = "No result: the run ended before this call was answered. It may have had side effects."
+NO_OUTPUT = "(no output)"
 
 
 def replayable(messages: list[Message]) -> list[Message]:
@@ -60,17 +61,22 @@ def _answers(message: AssistantMessage, later: Iterable[Message]) -> list[ToolRe
             break
         if isinstance(candidate, ToolResultMessage):
             results.setdefault(candidate.tool_call_id, candidate)
-    return [
-        results.get(call.id) or ToolResultMessage(call.id, call.name, [TextContent(UNANSWERED)], is_error=True)
-        for call in message.tool_calls
-    ]
+    answers: list[ToolResultMessage] = []
+    for call in message.tool_calls:
+        unanswered = ToolResultMessage(call.id, call.name, [TextContent(UNANSWERED)], is_error=True)
+        answer = results.get(call.id, unanswered)
+        content = [block for block in answer.content if not _is_blank(block)] or [TextContent(NO_OUTPUT)]
+        answers.append(replace(answer, tool_name=_safe_name(call.name), content=content))
+    return answers
 
 
 def _with_safe_name(block: Block) -> Block:
-    """A call whose name, made up by the model, a provider would refuse to be sent."""
-    if not isinstance(block, ToolCall) or re.fullmatch("[a-zA-Z0-9_-]{1,64}", block.name):
-        return block
-    return replace(block, name=re.sub("[^a-zA-Z0-9_-]", "_", block.name)[:64] or "_")
+    return replace(block, name=_safe_name(block.name)) if isinstance(block, ToolCall) else block
+
+
+def _safe_name(name: str) -> str:
+    """`name`, or what stands for it where the model made it up, and a provider would refuse to be sent it."""
+    return re.sub("[^a-zA-Z0-9_-]", "_", name)[:64] or "_"
 
 
 def _is_blank(block: Block) -> bool:

@@ -20,8 +20,12 @@ from op_jupyter.events import (
 )
 from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.gates import TOOL_SEARCH, is_tool_search
 from op_jupyter.tools.registry import AgentTool
-from op_jupyter.tools.results import error_text, error_traceback, to_content
+from op_jupyter.tools.results import clip, error_text, error_traceback, to_content, to_text
+
+MOST_OF_AN_ITEM = 2000
+"""Characters shown of what a generator yields while it runs; its result has all of it."""
 
 STOPPED = "Not run: the run was stopped before this call."
 INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
@@ -37,7 +41,8 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
         _answer(context, emit, call, to_content(str(error)), "error")
         return
     run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
-    tools_token = _current_tools.set(list(context.tools.values()))
+    offered = [*context.tools.values(), *context.deferred.values()]
+    tools_token = _current_tools.set([tool for tool in offered if not is_tool_search(tool)])
     try:
         if tool.requires_approval and not _is_approved(context, call, tool, control, emit):
             _answer(context, emit, call, STOPPED if control.aborted else NOT_APPROVED, "not_run")
@@ -69,6 +74,8 @@ def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str
         ValueError: in words that let the model correct itself.
     """
     tool = context.tools.get(call.name)
+    if call.name in context.deferred:
+        raise ValueError(f"{call.name} is not loaded yet: call {TOOL_SEARCH} with its name, and then call it again.")
     if tool is None:
         there_are = f"There are: {', '.join(context.tools)}." if context.tools else "There are none."
         raise ValueError(f"There is no function {call.name!r}. {there_are}")
@@ -81,9 +88,8 @@ def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str
 def _is_approved(context: AgentContext, call: ToolCall, tool: AgentTool, control: RunControl, emit: Emit) -> bool:
     """Whether a person lets `call` run. A run that is stopped meanwhile does not wait for the answer."""
     try:
-        with control.asking(context.run_id, call.id):
-            emit(AgentEventApproval(**context.where, call=call, state="asked"))
-            allowed: object = control.interruptible(lambda: context.on_approval(call, tool))
+        emit(AgentEventApproval(**context.where, call=call, state="asked"))
+        allowed: object = control.interruptible(lambda: context.on_approval(call, tool))
     except BaseException:
         if control.aborted:
             return False
@@ -109,23 +115,26 @@ def _run_tool(
         # An interrupt may land in what a function prints, and must not tear the record.
         control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
 
+    def emit_item(item: Any) -> None:
+        emit_output({"output_type": "stream", "name": "stdout", "text": f"{clip(to_text(item), MOST_OF_AN_ITEM)}\n"})
+
     def result() -> list[InputBlock]:
         return to_content(value, max_result_chars=tool.max_result_chars, context_tokens=context.model.context_tokens)
 
     in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
-    body = partial(call_tool, tool, arguments)
+    body = partial(call_tool, tool, arguments, emit_item)
+    content: list[InputBlock]
+    outcome: ToolOutcome = "error"
+    details: dict[str, Any] | None = None
     try:
         with context.capture(emit_output):
             value = control.interruptible(body) if in_thread is None else control.run_in_thread(body, in_thread)
             if inspect.isawaitable(value):
                 value = control.run_coroutine(value, tool.timeout)
         context.values[call.id] = value
-        content = control.interruptible(result)
+        content, outcome = control.interruptible(result), "ok"
     except BaseException as error:
-        details = {"traceback": error_traceback(error)}
-        if control.aborted:
-            return [TextContent(INTERRUPTED)], "interrupted", details
-        return to_content(error_text(error)), "error", details
+        content, details = to_content(error_text(error)), {"traceback": error_traceback(error)}
     if control.aborted:
-        return [TextContent(INTERRUPTED)], "interrupted", None
-    return content, "ok", None
+        content, outcome = [TextContent(INTERRUPTED)], "interrupted"
+    return content, outcome, details

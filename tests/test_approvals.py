@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -110,15 +111,14 @@ def test_a_nested_run_asks_whoever_the_outer_one_asks_unless_it_says_otherwise()
     assert deleted == ["a"]
 
 
-def waiting(asked: threading.Event) -> Callable[[ToolCall, AgentTool], bool]:
-    """Asks for an answer of `Runtime.approve`, for ten seconds."""
+def waiting(asked: threading.Event, answer: Future[bool]) -> Callable[[ToolCall, AgentTool], bool]:
+    """Asks for an `answer` that comes from elsewhere, as the notebook does."""
 
     def wait(call: ToolCall, tool: AgentTool) -> bool:
         current = _current_run.get()
         assert current is not None
-        until = time.monotonic() + 10
         asked.set()
-        return bool(current.control.wait_for_approval(current.context.run_id, call.id, lambda: until))
+        return current.control.result(answer, 10, "nobody has answered")
 
     return wait
 
@@ -126,25 +126,21 @@ def waiting(asked: threading.Event) -> Callable[[ToolCall, AgentTool], bool]:
 @pytest.mark.parametrize("allowed", [True, False])
 def test_an_answer_comes_from_another_thread_while_the_run_waits(allowed: bool) -> None:
     runtime, asked = asks("a"), threading.Event()
-    taken: list[bool] = []
+    answered: Future[bool] = Future()
+    states: list[str] = []
 
     def answer() -> None:
         asked.wait(10)
         assert runtime.under_way is not None
-        run = runtime.under_way.run
-        (step,) = [step for step in run.steps if isinstance(step, CallStep)]
-        assert step.state == "waiting"
-        taken.append(runtime.approve(run.run_id, "no-such-call", True))
-        taken.append(runtime.approve(run.run_id, step.call.id, allowed))
+        states.extend(step.state for step in runtime.under_way.run.steps if isinstance(step, CallStep))
+        answered.set_result(allowed)
 
     thread = threading.Thread(target=answer)
     thread.start()
-    assert runtime.exec("Go", on_approval=waiting(asked)) == "Done."
+    assert runtime.exec("Go", on_approval=waiting(asked, answered)) == "Done."
     thread.join()
-    assert taken == [False, True]
+    assert states == ["waiting"]
     assert deleted == (["a"] if allowed else [])
-    # Nobody is asked any more.
-    assert not runtime.approve("any", "c1", True)
 
 
 def test_a_run_that_waits_for_an_answer_can_be_stopped_at_once() -> None:
@@ -159,7 +155,7 @@ def test_a_run_that_waits_for_an_answer_can_be_stopped_at_once() -> None:
     thread = threading.Thread(target=stop)
     thread.start()
     with pytest.raises(RunAborted):
-        runtime.exec("Go", on_approval=waiting(asked))
+        runtime.exec("Go", on_approval=waiting(asked, Future()))
     assert time.monotonic() - stopped[0] < 0.1
     thread.join()
     assert deleted == []
@@ -170,7 +166,7 @@ def test_a_run_in_a_worker_thread_that_waits_for_an_answer_can_be_stopped_at_onc
     runtime, asked = asks("a"), threading.Event()
 
     async def main() -> float:
-        task = asyncio.create_task(runtime.aexec("Go", on_approval=waiting(asked)))
+        task = asyncio.create_task(runtime.aexec("Go", on_approval=waiting(asked, Future())))
         await asyncio.to_thread(asked.wait, 10)
         stopped = time.monotonic()
         runtime.abort()

@@ -22,8 +22,8 @@ VALUES = {"errors", "events", "messages", "redact"}
 TOOLS = {"tools", "tools.*"}
 # The contract, and what providers share or are split into; a provider itself is always named in full.
 PROVIDERS = {"providers", "providers._*"}
-LOOP = {"agent_loop", "arguments", "context", "control", "emit", "history", "threads", "tool_execution"}
-RUN = VALUES | TOOLS | LOOP | {"decision", "providers", "record", "runtime"}
+LOOP = {"agent_loop", "arguments", "decision", "context", "control", "emit", "history", "threads", "tool_execution"}
+RUN = VALUES | TOOLS | LOOP | {"providers", "record", "runtime"}
 
 # The first pattern that fits a module says what of ours it may import.
 MAY_IMPORT = {
@@ -40,20 +40,19 @@ MAY_IMPORT = {
     "context": VALUES | TOOLS | {"control", "providers"},
     "agent_loop": VALUES | TOOLS | {"context", "control", "history", "providers", "tool_execution"},
     "tool_execution": VALUES | TOOLS | {"context", "control"},
-    "arguments": VALUES | TOOLS | {"context", "providers"},
+    "arguments": VALUES | TOOLS | {"context", "decision", "emit", "providers"},
     "emit": VALUES | {"record"},
-    "decision": RUN,
+    "decision": VALUES | TOOLS | {"record"},
     "runtime": RUN,
+    "current": {"context", "runtime", "tools.decorators"},
     "testing": {"providers.scripted"},
     "pytest_plugin": set(),
     "notebook.bundle": VALUES | {"record", "notebook.static_*"},
     "notebook.static_*": VALUES | {"record", "notebook.static_*"},
     "notebook.widget": VALUES | {"record"},
     # Recording is something that the notebook does to a model.
-    "notebook*": VALUES
-    | TOOLS
-    | {"arguments", "context", "control", "emit", "notebook*", "providers", "providers.replay", "record", "runtime"},
-    "": {"errors", "notebook*", "record", "runtime", *TOOLS},
+    "notebook*": RUN | {"current", "notebook*", "providers.replay"},
+    "": {"current", "errors", "notebook*", "record", "runtime", *TOOLS},
 }
 
 # What may stand at the top of a module beside the standard library: nothing that takes time to import.

@@ -5,36 +5,40 @@ The answer from a card comes over the control comm (`channel`); what a refused c
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-from typing import cast
+import time
 
 from IPython.core.error import StdinNotImplementedError
 
-from op_jupyter.context import _current_run
-from op_jupyter.emit import Emitter
+from op_jupyter.context import OnApproval, _current_run
 from op_jupyter.messages import ToolCall
-from op_jupyter.notebook.channel import channel_of
+from op_jupyter.notebook.channel import Channel
 from op_jupyter.redact import redact
 from op_jupyter.tools.registry import AgentTool
 
 
-def ask_person(call: ToolCall, tool: AgentTool) -> bool:
-    """Whether the person in front of the notebook lets `call` run. Without anybody there, it may not.
+def ask_in_card(channel: Channel) -> OnApproval:
+    """Asks in the card of the call, for as long as somebody is there to see it; where nobody ever was, with `input()`.
 
-    It is asked in the card for as long as a view is there, up to ten minutes after the last sign of one.
+    Somebody is taken to be there up to ten minutes after the last sign of a view.
     """
-    current = _current_run.get()
-    assert current is not None
-    channel = channel_of(cast(Emitter, current.emit).run.run_id)
-    if channel:
-        allowed = current.control.wait_for_approval(current.context.run_id, call.id, channel.attended_until)
-        if channel.is_attended or allowed is not None:
-            return allowed is True
-    return _asked_with_input(call)
+
+    def ask(call: ToolCall, tool: AgentTool) -> bool:
+        current = _current_run.get()
+        assert current is not None
+        with channel.asking(current.context.run_id, call.id) as answer:
+            while (seconds := channel.attended_until() - time.monotonic()) > 0:
+                with contextlib.suppress(TimeoutError):
+                    return current.control.result(answer, seconds, "nobody has answered")
+        return not channel.is_attended and ask_with_input(call, tool)
+
+    return ask
 
 
-def _asked_with_input(call: ToolCall) -> bool:
+def ask_with_input(call: ToolCall, tool: AgentTool) -> bool:
+    """Asks in a line of input, where the front end takes any; else nobody is there, and the call may not run."""
     if threading.current_thread() is not threading.main_thread():
         return False  # the kernel takes input in its main thread only
     arguments = json.dumps(call.arguments, ensure_ascii=True)
@@ -42,4 +46,4 @@ def _asked_with_input(call: ToolCall) -> bool:
         answer = input(f"Let {call.name} run with {redact(arguments)}? [y/N] ")
     except (StdinNotImplementedError, OSError, EOFError):
         return False
-    return answer.strip().lower() in ("y", "yes")
+    return str(answer).strip().lower() in ("y", "yes")

@@ -6,10 +6,12 @@ kernel's subshell thread, while the main thread may be blocked. The main thread 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 from op_jupyter.emit import Emitter
@@ -51,6 +53,7 @@ class Channel:
         self._received = False
         self._started = time.monotonic()
         self._heard: float | None = None
+        self._asked: dict[tuple[str, str], Future[bool]] = {}
 
     # ------------------------------------------------------------ from the loop
 
@@ -150,6 +153,15 @@ class Channel:
         """Until when somebody is taken to be there, by the monotonic clock."""
         return self._started + FIRST_VIEW if self._heard is None else self._heard + ATTENDED
 
+    @contextlib.contextmanager
+    def asking(self, run_id: str, call_id: str) -> Iterator[Future[bool]]:
+        """Where the answer of a person comes, who is asked whether this call may run, until the end of the block."""
+        answer = self._asked[run_id, call_id] = Future()
+        try:
+            yield answer
+        finally:
+            self._asked.pop((run_id, call_id), None)
+
     def hear(self) -> None:
         """Note a sign of a view."""
         self._heard = time.monotonic()
@@ -179,10 +191,11 @@ class Channel:
                 self._if_under_way(self._runtime.abort)
                 return {"ok": True}
             case "approve":
-                run_id, call_id = str(request.get("run_id")), str(request.get("call_id"))
-                if self._runtime.approve(run_id, call_id, request.get("allow") is True):
-                    return {"ok": True}
-                return {"ok": False, "reason": "This call no longer waits for an approval."}
+                answer = self._asked.pop((str(request.get("run_id")), str(request.get("call_id"))), None)
+                if answer is None:
+                    return {"ok": False, "reason": "This call does not wait for an answer here."}
+                answer.set_result(request.get("allow") is True)
+                return {"ok": True}
             case "here":
                 return {"ok": True}
             case "snapshot":
@@ -198,7 +211,7 @@ class Channel:
     def _steer(self, text: str) -> str:
         try:
             return "queued" if self._if_under_way(lambda: self._runtime.steer(text)) else "undelivered"
-        except RunError:
+        except (RunError, ValueError):
             return "undelivered"
 
     def _if_under_way(self, act: Callable[[], None]) -> bool:

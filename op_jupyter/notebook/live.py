@@ -49,14 +49,14 @@ class LiveOutput:
         self._shell = shell
         self._runtime = runtime
         self._cell_id: str | None = _request(shell).get("metadata", {}).get("cellId")
-        self._channel = Channel(runtime, self._cell_id)
+        self.channel = Channel(runtime, self._cell_id)
         self._display_id = uuid.uuid4().hex
         self._widget: RunWidget | None = None
         self._shown = False
 
     def on_event(self, event: AgentEvent) -> None:
         """Show the output at the first event, and pass all of them on to the views."""
-        self._channel.on_event(event)
+        self.channel.on_event(event)
         if not self._shown and self._runtime.under_way:
             self._shown = True
             self._show(self._runtime.under_way.run)
@@ -71,9 +71,9 @@ class LiveOutput:
                 self._publish(data, metadata)
             else:
                 self._publish(data, metadata, update=self._shown)
-            self._channel.finish(data, metadata)
+            self.channel.finish(data, metadata)
         finally:
-            self._channel.close()
+            self.channel.close()
             if self._widget:
                 self._widget.close()
 
@@ -93,9 +93,9 @@ class LiveOutput:
     def _feed_widget(self) -> None:
         """Send changes to the widget itself, where no view has opened a comm: it is taken that none can."""
         widget = self._widget
-        if widget and not self._channel.is_attended and not self._channel.is_over:
-            self._channel.add_view(widget)
-            snapshot = self._channel.answer({"type": "snapshot"})
+        if widget and not self.channel.is_attended and not self.channel.is_over:
+            self.channel.add_view(widget)
+            snapshot = self.channel.answer({"type": "snapshot"})
             with widget.hold_sync():
                 widget.run, widget.live = snapshot["run"], {**widget.live, "seq": snapshot["seq"]}
 

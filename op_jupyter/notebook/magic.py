@@ -16,10 +16,10 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from traitlets import Unicode
 
-from op_jupyter import arguments
-from op_jupyter.context import _current_run
+from op_jupyter.context import _current_run, host
+from op_jupyter.current import set_default_runtime
 from op_jupyter.errors import RunError
-from op_jupyter.notebook.approval import ask_person
+from op_jupyter.notebook.approval import ask_in_card, ask_with_input
 from op_jupyter.notebook.bundle import mime_bundle
 from op_jupyter.notebook.channel import register
 from op_jupyter.notebook.host import captured_output, expand_names, tools_named
@@ -27,7 +27,7 @@ from op_jupyter.notebook.live import LiveOutput, is_watched
 from op_jupyter.providers import Model, ToolChoice, default_model, resolve
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.record import Run
-from op_jupyter.runtime import Runtime, set_default_runtime
+from op_jupyter.runtime import Runtime
 
 
 @magics_class
@@ -77,9 +77,11 @@ class AgentMagics(Magics):
                 expand_names(cell, namespace).strip(),
                 model=model,
                 tools=tools,
+                tools_source="notebook",
                 tool_choice=_tool_choice(options.tool_choice),
                 max_iterations=options.max_iterations,
                 on_event=live.on_event if live else None,
+                on_approval=ask_in_card(live.channel) if live else None,
             )
             if recorder:
                 _save(recorder, options.record)
@@ -150,7 +152,7 @@ def _in_one_line(error: BaseException) -> BaseException:
 def load(shell: InteractiveShell) -> None:
     """Register the magics in `shell`, and in a kernel the comms that views open."""
     shell.register_magics(AgentMagics(shell))
-    arguments.default_approval = ask_person
+    host.ask = ask_with_input
     if shell.display_formatter:
         # A run at the end of a cell is shown as its agent cell shows it.
         shell.display_formatter.mimebundle_formatter.for_type(Run, lambda run, **_: mime_bundle(run))

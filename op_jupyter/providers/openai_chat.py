@@ -11,6 +11,7 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 KEY_HINT = "set OPENAI_API_KEY, or pass api_key="
+MOST_OF_AN_ID = 40
 DEFAULT_MODEL = "gpt-5.4-mini"  # of November 2026: small, quick, and good with functions
 
 
@@ -117,7 +119,7 @@ def _messages(request: Request) -> Iterator[dict[str, Any]]:
             case ToolResultMessage():
                 shown = [_part(block) for block in message.content if isinstance(block, ImageContent)]
                 text = join_text(message.content) or ("The image follows." if shown else "")
-                yield {"role": "tool", "tool_call_id": message.tool_call_id, "content": text}
+                yield {"role": "tool", "tool_call_id": _call_id(message.tool_call_id), "content": text}
                 if shown:
                     images += [{"type": "text", "text": f"What {message.tool_name} returned:"}, *shown]
             case _:
@@ -165,7 +167,15 @@ def _assistant(message: AssistantMessage, with_extras: bool) -> Iterator[dict[st
 
 def _call(call: ToolCall, with_extras: bool) -> dict[str, Any]:
     function = {"name": call.name, "arguments": to_json(call.arguments).decode()}
-    return {"id": call.id, "type": "function", "function": function} | (_own(call) if with_extras else {})
+    said = {"id": _call_id(call.id), "type": "function", "function": function}
+    return said | (_own(call) if with_extras else {})
+
+
+def _call_id(given: str) -> str:
+    """The id of a call, in the call and in its result; what stands for it where another provider gave a long one."""
+    if 0 < len(given) <= MOST_OF_AN_ID:
+        return given
+    return f"call_{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def _own(part: Message | ThinkingContent | ToolCall) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import contextlib
 import functools
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from op_jupyter.tools.coerce import coerce, is_array, is_object, resolve
 from op_jupyter.tools.results import MOST_ITEMS, error_text, listed, marked
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from op_jupyter.tools.registry import AgentTool
+
+T = TypeVar("T")
 
 _MOST_ERRORS = 10
 _MOST_CHARS = 200
@@ -30,8 +32,13 @@ def validate_tool_arguments(tool: AgentTool, arguments: Mapping[str, Any]) -> di
     Raises:
         ValueError: when they do not fit; its text names each parameter, what was sent and what was expected.
     """
+    return checked(lambda: tool.validate(coerce(arguments, tool.parameters)))
+
+
+def checked(check: Callable[[], T]) -> T:
+    """What `check` returns; whatever else it raises becomes a `ValueError`."""
     try:
-        return tool.validate(coerce(arguments, tool.parameters))
+        return check()
     except ValueError:
         raise
     except Exception as error:
@@ -39,21 +46,22 @@ def validate_tool_arguments(tool: AgentTool, arguments: Mapping[str, Any]) -> di
         raise ValueError(f"the arguments cannot be checked: {error_text(error)}") from error
 
 
-def call_tool(tool: AgentTool, arguments: Mapping[str, Any]) -> Any:
+def call_tool(tool: AgentTool, arguments: Mapping[str, Any], on_item: Callable[[Any], None] = lambda item: None) -> Any:
     """Run the function of `tool` with validated arguments.
 
     An async function gives a coroutine, to be awaited on an event loop. A generator (or another one-time iterator of
-    Python's own) is read, up to 1000 items, and gives a list.
+    Python's own) is read, up to 1000 items, and gives a list; `on_item` is called with what a generator
+    yields, as it comes.
 
     Raises:
         Exception: whatever the function raises.
     """
     value = tool.execute(**arguments)
     if inspect.isasyncgen(value):
-        return _read_async(cast("AsyncIterator[Any]", value))
+        return _read_async(cast("AsyncIterator[Any]", value), on_item)
     if inspect.isawaitable(value):
         return _awaited(value)
-    return listed(value)
+    return listed(_told(value, on_item) if inspect.isgenerator(value) else value)
 
 
 def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,15 +86,24 @@ def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_types(
-    adapter: TypeAdapter[dict[str, Any]], parameters: dict[str, Any], arguments: dict[str, Any]
-) -> dict[str, Any]:
+    adapter: TypeAdapter[Any],
+    parameters: dict[str, Any],
+    unseen: frozenset[str],
+    arguments: Any,
+    *,
+    whole: str = "arguments",
+) -> Any:
     """`arguments` as the Python types of a function's signature, by the rules of JSON.
 
+    What is wrong with all of them together is said of the `whole`.
+
     Raises:
-        ValueError: when they do not fit.
+        ValueError: when they do not fit, or set a parameter that is `unseen`, as `**kwargs` would let them.
     """
     from pydantic import ValidationError
 
+    if forbidden := [name for name in sorted(unseen) if name in arguments]:
+        raise ValueError(_joined([_unknown(name, parameters) for name in forbidden]))
     text = json.dumps(arguments, ensure_ascii=False, default=str)
     try:
         return adapter.validate_json(text.encode("utf-8", "replace"), strict=True)
@@ -105,13 +122,15 @@ def check_types(
             lines.append(_unknown(str(path[0]), parameters))
         else:
             # The members of a union each have their say about one place.
-            wrong.setdefault((_dotted(path), _short(sent)), []).append(detail["msg"])
+            wrong.setdefault((_dotted(path) or whole, _short(sent)), []).append(detail["msg"])
     lines += [f"{place}: {' or '.join(reasons)} (sent {sent})" for (place, sent), reasons in wrong.items()]
     raise ValueError(_joined(lines))
 
 
-def check_schema(parameters: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def check_schema(parameters: dict[str, Any], arguments: Any, *, whole: str = "arguments") -> Any:
     """`arguments`, when they fit the JSON Schema `parameters`.
+
+    What is wrong with all of them together is said of the `whole`.
 
     Raises:
         ValueError: when they do not.
@@ -131,11 +150,11 @@ def check_schema(parameters: dict[str, Any], arguments: dict[str, Any]) -> dict[
             absent = [name for name in schema["required"] if name not in instance]
             lines += [_missing([*path, name], known.get(name, {}), parameters) for name in absent]
         elif error.validator == "additionalProperties" and not path:
-            lines += [_unknown(name, parameters) for name in arguments if name not in parameters["properties"]]
+            lines += [_unknown(name, schema) for name in instance if name not in schema.get("properties", {})]
         else:
             union = error.validator in ("anyOf", "oneOf")
             reason = f"does not fit {_short(error.validator_value)}" if union else error.message
-            lines.append(f"{_dotted(path)}: {_cut(reason)} (sent {_short(instance)})")
+            lines.append(f"{_dotted(path) or whole}: {_cut(reason)} (sent {_short(instance)})")
     if lines:
         raise ValueError(_joined(lines))
     return arguments
@@ -160,13 +179,13 @@ def _missing(path: Iterable[str | int], schema: dict[str, Any], root: dict[str, 
 
 
 def _unknown(name: str, parameters: dict[str, Any]) -> str:
-    known = ", ".join(parameters["properties"])
+    known = ", ".join(parameters.get("properties", {}))
     return f"{name}: no such parameter; {f'the parameters are {known}' if known else 'the function takes none'}"
 
 
 def _dotted(path: Iterable[str | int]) -> str:
     dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return dotted.removeprefix(".") or "arguments"
+    return dotted.removeprefix(".")
 
 
 def _short(value: Any) -> str:
@@ -187,9 +206,16 @@ async def _awaited(value: Awaitable[Any]) -> Any:
     return listed(await value)
 
 
-async def _read_async(value: AsyncIterator[Any]) -> list[Any]:
+def _told(items: Iterable[Any], on_item: Callable[[Any], None]) -> Iterator[Any]:
+    for item in items:
+        on_item(item)
+        yield item
+
+
+async def _read_async(value: AsyncIterator[Any], on_item: Callable[[Any], None]) -> list[Any]:
     items: list[Any] = []
     async for item in value:
+        on_item(item)
         items.append(item)
         if len(items) > MOST_ITEMS:
             break

@@ -5,6 +5,7 @@ JSON in, JSON out: what does not fit is left as it is, for the validation to com
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
@@ -24,7 +25,20 @@ def coerce(arguments: Mapping[str, Any], parameters: Schema) -> dict[str, Any]:
     - `null` for what may be left out and cannot be `null` is left out.
     - The fields of the only parameter, when that is an object, may stand in its place.
     """
-    return _coerced_object(_wrapped(dict(arguments), parameters), parameters, parameters)
+    # A copy: what a function does to its arguments must not change what the model is told it has sent.
+    own = copy.deepcopy(dict(arguments))
+    return _coerced_object(_wrapped(own, parameters), parameters, parameters)
+
+
+def coerce_value(value: Any, schema: Schema) -> Any:
+    """Any JSON `value`, coerced to `schema` by the same rules."""
+    return _coerce(value, schema, schema)
+
+
+def is_only_text(schema: Schema) -> bool:
+    """Whether `schema` allows nothing but strings, and perhaps `null`."""
+    allowed = _types(schema, schema)
+    return allowed is not None and "string" in allowed and allowed <= {"string", "null"}
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:

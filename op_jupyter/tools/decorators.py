@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast, overload
+from collections.abc import Callable
+from typing import Any, TypeVar, Unpack, cast, overload
 
 from op_jupyter.errors import RunError
-from op_jupyter.tools.registry import TOOL_ATTRIBUTE, AgentTool, from_function, register
+from op_jupyter.tools.registry import TOOL_ATTRIBUTE, AgentTool, ToolOptions, from_function, register
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,24 +28,8 @@ runtime_provider: Callable[[], Any] = _no_runtime
 @overload
 def function(function: F, /) -> F: ...
 @overload
-def function(
-    *,
-    hidden: Iterable[str] = (),
-    expose: bool = True,
-    timeout: float | None = None,
-    max_result_chars: int | None = None,
-    requires_approval: bool = False,
-) -> Callable[[F], F]: ...
-def function(
-    function: F | None = None,
-    /,
-    *,
-    hidden: Iterable[str] = (),
-    expose: bool = True,
-    timeout: float | None = None,
-    max_result_chars: int | None = None,
-    requires_approval: bool = False,
-) -> F | Callable[[F], F]:
+def function(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+def function(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
     """Make a function a tool that models may call.
 
     The model sees its name, the first paragraph of its docstring, and its parameters with their types, defaults and
@@ -53,11 +37,19 @@ def function(
 
     Args:
         function: the function to register, under its own name; an earlier tool of that name is replaced.
-        hidden: names of parameters that the model does not see; each has a default.
-        expose: whether runs that name no tools get this one.
-        timeout: seconds after which the run goes on without the result; the function runs in a worker thread.
-        max_result_chars: the length at which the result is cut for the model, its head and tail kept.
-        requires_approval: whether a person is asked before each call, with its arguments in view.
+        **options: any of these:
+
+            - `hidden`: names of parameters that the model does not see; each has a default.
+            - `available_if`: a bool, or a function without arguments that is called now: whether this is a tool at all.
+            - `expose`: `False` where only runs get it that name it, or a preset of its.
+            - `toolset`: names of the presets that it belongs to.
+            - `unsafe_in`: names of the channels whose runs do not get it, such as `"headless"`.
+            - `requires_env`: names of environment variables without which no run gets it.
+            - `check_fn`: called without arguments at the start of each run: whether it can be run now.
+            - `defer`: `True` where the model sees its name and one line, and loads the rest with `tool_search`.
+            - `requires_approval`: `True` where a person is asked before each call, with its arguments in view.
+            - `timeout`: seconds after which the run goes on without the result; it runs in a worker thread.
+            - `max_result_chars`: the length at which the result is cut for the model, its head and tail kept.
 
     Raises:
         TypeError: when a model could not call the function.
@@ -71,43 +63,19 @@ def function(
         >>> add(2)
         3
     """
-    described = functools.partial(
-        from_function,
-        hidden=hidden,
-        expose=expose,
-        timeout=timeout,
-        max_result_chars=max_result_chars,
-        requires_approval=requires_approval,
-    )
-    decorate = _decorator("@function", lambda f: f, described)
+    decorate = _decorator("@function", lambda f: f, functools.partial(from_function, **options))
     return decorate if function is None else decorate(function)
 
 
 @overload
 def agentic_function(function: F, /) -> F: ...
 @overload
-def agentic_function(
-    *,
-    hidden: Iterable[str] = (),
-    expose: bool = True,
-    timeout: float | None = None,
-    max_result_chars: int | None = None,
-    requires_approval: bool = False,
-) -> Callable[[F], F]: ...
-def agentic_function(
-    function: F | None = None,
-    /,
-    *,
-    hidden: Iterable[str] = (),
-    expose: bool = True,
-    timeout: float | None = None,
-    max_result_chars: int | None = None,
-    requires_approval: bool = False,
-) -> F | Callable[[F], F]:
+def agentic_function(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+def agentic_function(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
     """Make a function whose body calls `runtime.exec` a tool that models may call.
 
     A parameter named `runtime` is not shown to the model. When it is not passed, it is filled with the current run's
-    Runtime, or outside of a run with the default one. All else is as with `@function`.
+    Runtime, or outside of a run with the default one. All else, the options too, is as with `@function`.
 
     Raises:
         TypeError: when a model could not call the function.
@@ -119,15 +87,7 @@ def agentic_function(
         ...     "Summarize a text."
         ...     return runtime.exec(f"Summarize: {text}", tools=[])
     """
-    described = functools.partial(
-        from_function,
-        hidden=hidden,
-        filled=("runtime",),
-        expose=expose,
-        timeout=timeout,
-        max_result_chars=max_result_chars,
-        requires_approval=requires_approval,
-    )
+    described = functools.partial(from_function, filled=("runtime",), **options)
     decorate = _decorator("@agentic_function", _with_runtime, described)
     return decorate if function is None else decorate(function)
 

@@ -10,10 +10,11 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from op_jupyter.tools.call import by_name, check_schema, check_types
 from op_jupyter.tools.coerce import is_object
+from op_jupyter.tools.hints import name_of
 from op_jupyter.tools.schema import describe, given_schema
 
 Validator = Callable[[dict[str, Any]], dict[str, Any]]
@@ -28,9 +29,9 @@ class AgentTool:
 
     `parameters` is the JSON Schema (type `object`) that the model sees; `validate` turns arguments that are JSON
     into the keyword arguments of `execute`, or raises `ValueError` with a message that the model can act on.
-    A result longer than `max_result_chars` is cut. With `expose=False` a tool is used only where it is named. With a
-    `timeout`, in seconds, a tool that is not async runs in a worker thread. With `requires_approval` it runs only
-    when a person lets it.
+    A result longer than `max_result_chars` is cut. With a `timeout`, in seconds, a tool that is not async runs in a
+    worker thread. With `requires_approval` it runs only when a person lets it. The other fields are the gates (see
+    `gates`): `available`, `expose`, `toolset`, `unsafe_in`, `requires_env`, `check_fn` and `defer`.
 
     Raises:
         ValueError: when providers would refuse the name, or nothing would be left of a result.
@@ -41,10 +42,16 @@ class AgentTool:
     parameters: dict[str, Any]
     execute: Callable[..., Any]
     validate: Validator = field(repr=False)
+    available: bool = True
     expose: bool = True
-    max_result_chars: int | None = None
-    timeout: float | None = None
+    toolset: frozenset[str] = frozenset()
+    unsafe_in: frozenset[str] = frozenset()
+    requires_env: frozenset[str] = frozenset()
+    check_fn: Callable[[], bool] | None = None
+    defer: bool = False
     requires_approval: bool = False
+    timeout: float | None = None
+    max_result_chars: int | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", self.name):
@@ -58,6 +65,22 @@ class AgentTool:
             raise ValueError(f"{self.name}: max_result_chars is {self.max_result_chars}, and must be 1 or more")
 
 
+class ToolOptions(TypedDict, total=False):
+    """What the decorators take; `@function` documents it."""
+
+    hidden: Iterable[str]
+    available_if: bool | Callable[[], bool]
+    expose: bool
+    toolset: Iterable[str]
+    unsafe_in: Iterable[str]
+    requires_env: Iterable[str]
+    check_fn: Callable[[], bool] | None
+    defer: bool
+    requires_approval: bool
+    timeout: float | None
+    max_result_chars: int | None
+
+
 _registry: dict[str, AgentTool] = {}
 
 
@@ -67,8 +90,8 @@ def register(tool: AgentTool) -> None:
 
 
 def registered() -> list[AgentTool]:
-    """The registered tools that are exposed, in the order in which their names were first registered."""
-    return [tool for tool in list(_registry.values()) if tool.expose]
+    """The registered tools, in the order in which their names were first registered."""
+    return list(_registry.values())
 
 
 def menu(entries: Iterable[Any]) -> list[AgentTool]:
@@ -118,38 +141,55 @@ def as_tool(entry: Any) -> AgentTool:
 def from_function(
     function: Callable[..., Any],
     *,
-    hidden: Iterable[str] = (),
     filled: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    available_if: bool | Callable[[], bool] = True,
     expose: bool = True,
+    toolset: Iterable[str] = (),
+    unsafe_in: Iterable[str] = (),
+    requires_env: Iterable[str] = (),
+    check_fn: Callable[[], bool] | None = None,
+    defer: bool = False,
+    requires_approval: bool = False,
     timeout: float | None = None,
     max_result_chars: int | None = None,
-    requires_approval: bool = False,
 ) -> AgentTool:
     """The tool that is described by the signature and the docstring of `function`.
 
     The model does not see parameters in `hidden` and `filled`; the former need a default, the latter are filled when
-    the function is called.
+    the function is called. What is not available is not described: what its annotations name may not be there.
 
     Raises:
         TypeError: when a model could not call the function, with the reason and what to do.
         ValueError: when providers would refuse its name or that of a parameter.
     """
+    available = available_if() if callable(available_if) else available_if
+    if not available:
+        name = name_of(function)
+        return AgentTool(
+            name=name, description=name, parameters={}, execute=function, validate=dict, available=False, expose=False
+        )
     described = describe(function, hidden=hidden, filled=filled)
     return AgentTool(
         name=described.name,
         description=described.description or described.name,
         parameters=described.parameters,
         execute=by_name(function),
-        validate=functools.partial(check_types, described.adapter, described.parameters),
+        validate=functools.partial(check_types, described.adapter, described.parameters, described.unseen),
         expose=expose,
+        toolset=_names(toolset),
+        unsafe_in=_names(unsafe_in),
+        requires_env=_names(requires_env),
+        check_fn=check_fn,
+        defer=defer,
+        requires_approval=requires_approval,
         timeout=timeout,
         max_result_chars=max_result_chars,
-        requires_approval=requires_approval,
     )
 
 
 def _from_spec(entry: Any, spec: Any, execute: Any) -> AgentTool:
-    name, description = _part(spec, "name"), _part(spec, "description")
+    name, description = _part(spec, "name"), str(_part(spec, "description") or "").strip()
     if not isinstance(name, str):
         raise TypeError(f"{_shown(entry)} is not a tool: its spec needs a name, a description and parameters")
     if not callable(execute):
@@ -157,11 +197,15 @@ def _from_spec(entry: Any, spec: Any, execute: Any) -> AgentTool:
     parameters = given_schema(name, _part(spec, "parameters"))
     return AgentTool(
         name=name,
-        description=str(description or name),
+        description=description or name,
         parameters=parameters,
         execute=execute,
         validate=functools.partial(check_schema, parameters),
     )
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset([names] if isinstance(names, str) else names)
 
 
 def _part(whole: Any, name: str) -> Any:

@@ -36,11 +36,12 @@ _AnyNotRequired: Any = NotRequired
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A function as a model sees it, and the pydantic adapter that validates its arguments."""
+    """A function as a model sees it, and the pydantic adapter that validates its arguments, but for the `unseen`."""
 
     name: str
     description: str
     parameters: dict[str, Any]
+    unseen: frozenset[str]
     adapter: TypeAdapter[dict[str, Any]]
 
 
@@ -82,7 +83,7 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
         if said:
             described.setdefault("description", said)
         described.update(_default(signature.parameters[field_name].default))
-    return Described(name, description, schema, adapter)
+    return Described(name, description, schema, frozenset(unseen), adapter)
 
 
 def given_schema(name: str, parameters: Any) -> dict[str, Any]:
@@ -97,7 +98,12 @@ def given_schema(name: str, parameters: Any) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": {}, **(parameters or {})}
     if schema["type"] != "object":
         raise ValueError(f"{name}: parameters has the type {schema['type']!r}, and must have the type 'object'")
+    check_json_schema(f"{name}: parameters", schema)
+    return schema
 
+
+def check_json_schema(what: str, schema: dict[str, Any]) -> None:
+    """Raise `ValueError` when `schema` is not a JSON Schema."""
     from jsonschema import Draft202012Validator, SchemaError
     from jsonschema.validators import validator_for
 
@@ -105,8 +111,7 @@ def given_schema(name: str, parameters: Any) -> dict[str, Any]:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
         where = "".join(f"[{part!r}]" for part in error.absolute_path)
-        raise ValueError(f"{name}: parameters{where} is not valid JSON Schema: {error.message}") from None
-    return schema
+        raise ValueError(f"{what}{where} is not valid JSON Schema: {error.message}") from None
 
 
 def _unseen(
@@ -159,10 +164,10 @@ def _checked(
                 (hint,) = get_args(field)
                 raise TypeError(
                     f"{name}: a model cannot send the parameter {parameter!r}, annotated with "
-                    f"{inspect.formatannotation(hint)}{_explained(reason)}: use a type that JSON can say, or hide it "
+                    f"{inspect.formatannotation(hint)}{explained(reason)}: use a type that JSON can say, or hide it "
                     f"with hidden=({parameter!r},) and a default"
                 ) from None
-        raise TypeError(f"{name} cannot be described to a model{_explained(error)}") from None
+        raise TypeError(f"{name} cannot be described to a model{explained(error)}") from None
 
 
 def _adapter(
@@ -177,16 +182,24 @@ def _adapter(
     return adapter, _without_titles(adapter.json_schema())
 
 
-def _explained(reason: Exception) -> str:
-    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+def explained(reason: Exception) -> str:
+    """What is wrong with a type, in brackets, where pydantic says it in words for others than itself."""
+    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
+    # What these say is of pydantic's own machinery.
     if isinstance(reason, PydanticInvalidForJsonSchema | PydanticSchemaGenerationError):
-        return ""  # It speaks of pydantic's own machinery.
+        return ""
+    if isinstance(reason, PydanticUserError) and reason.code == "class-not-fully-defined":
+        return " (something that it refers to is not defined yet)"
     return f" ({str(reason).partition(chr(10))[0]})"
 
 
 def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes out of names."""
+    """The schema without the titles that pydantic makes out of names.
+
+    Raises:
+        TypeError: when a value that is to be picked is no plain one, such as a tuple, which JSON cannot give back.
+    """
     if is_array(schema):
         return [_without_titles(item) for item in schema]
     if not is_object(schema):
@@ -196,6 +209,8 @@ def _without_titles(schema: Any) -> Any:
         if keyword in ("properties", "$defs"):
             kept[keyword] = {name: _without_titles(item) for name, item in value.items()}
         elif keyword in ("default", "const", "enum", "examples"):
+            if keyword == "enum" and any(is_array(item) or is_object(item) for item in value):
+                raise TypeError("its values are neither texts nor numbers")
             kept[keyword] = value
         elif keyword != "title":
             kept[keyword] = _without_titles(value)

@@ -1,4 +1,7 @@
-"""One browser, one Jupyter server and one scripted model for all tests of this folder."""
+"""One browser, one Jupyter server and one scripted model for all tests of this folder.
+
+Not for those of other folders: an event loop runs in the main thread for as long as there is a browser.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ def asks(server: WireServer) -> dict[str, str]:
     return {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "no-real-key", "OP_JUPYTER_MODEL": "openai:x"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     with browser() as chromium:
         yield chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server() -> Iterator[WireServer]:
     with WireServer().running() as server:
         yield server
@@ -39,7 +42,7 @@ def wire(server: WireServer) -> WireServer:
     return server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
     with jupyter(folder, **asks(server)) as url:

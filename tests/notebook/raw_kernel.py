@@ -125,9 +125,13 @@ class View:
     def ask(self, kind: str, **values: Any) -> Message:
         data = {"type": kind, "id": uuid.uuid4().hex, **values}
         self.kernel.send("comm_msg", {"comm_id": self.control, "data": data}, subshell=self.subshell)
-        answer = self._next(self.control)
+        answer = self.answer()
         assert (answer["type"], answer["id"]) == ("ack", data["id"])
         return answer
+
+    def answer(self) -> Message:
+        """What comes next on the control comm."""
+        return self._next(self.control)
 
     def patch(self, seconds: float = 10) -> Message:
         return self._next(self.patches, seconds)

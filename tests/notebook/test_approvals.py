@@ -64,6 +64,10 @@ def test_a_front_end_without_a_view_is_asked_in_a_line_of_input(kernel: Kernel, 
     cell = kernel.start("%%agent --model any:one --tools delete\ngo", allow_stdin=True)
     asked = kernel.client.get_stdin_msg(timeout=10)
     assert asked["content"]["prompt"] == 'Let delete run with {"name": "a"}? [y/N] '
+    # A view that comes only now is told the truth.
+    late = View(kernel, None)
+    call = wait_until_a_function_is("waiting", late)
+    assert not late.ask("approve", run_id=run_id(late), call_id=call["id"], allow=True)["ok"]
     kernel.client.input(typed)
     assert kernel.reply(cell)["status"] == "ok"
     assert kernel.value(RESULT) == repr(result)

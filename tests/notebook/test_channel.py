@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
+
+import pytest
 
 from op_jupyter.notebook.bundle import MIME_TYPE
 from tests.notebook.raw_kernel import Kernel, Message, View, wait_until_a_function_is, watched_run
@@ -121,11 +124,40 @@ def test_a_page_that_knows_no_run_is_told_which_one_goes_on_and_in_which_cell(ke
 def test_the_next_view_is_told_which_subshells_are_left_by_views_that_are_gone(kernel: Kernel) -> None:
     cell, view, _ = watched_run(kernel, "[call('slow', seconds=0.5)]", "'ok'")
     kernel.send("comm_close", {"comm_id": view.control, "data": {}}, subshell=view.subshell)
+    deadline = time.monotonic() + 10
     following = View(kernel, None)
-    assert view.subshell in following.opened["left_subshells"]
+    while view.subshell not in following.opened["left_subshells"]:
+        assert time.monotonic() < deadline
+        following = View(kernel, None)
     assert View(kernel, None).opened["left_subshells"] == []
     assert kernel.reply(cell)["status"] == "ok"
     following.ask("final")
+
+
+@pytest.mark.parametrize("data", [None, "steer", ["steer"], {"type": "steer"}, {"type": "steer", "text": " "}])
+def test_a_request_that_makes_no_sense_is_answered_and_does_nothing(kernel: Kernel, data: Any) -> None:
+    cell, view, _ = watched_run(kernel, "[call('slow', seconds=0.3)]", "'ok'")
+    kernel.send("comm_msg", {"comm_id": view.control, "data": data}, subshell=view.subshell)
+    assert not view.answer()["ok"]
+    assert kernel.reply(cell)["status"] == "ok"
+    assert kernel.value("len(default_runtime().last_run.messages)") == "4"
+    view.ask("final")
+
+
+def test_a_run_that_a_function_starts_by_the_magic_is_drawn_in_the_call_of_that_function(kernel: Kernel) -> None:
+    assert (
+        kernel.run("def inner() -> None:\n    get_ipython().run_cell_magic('agent', '--model any:one', 'go')")["status"]
+        == "ok"
+    )
+    cell, view, _ = watched_run(kernel, "[call('inner')]", "'inside'", "'ok'", tools="inner")
+    assert kernel.reply(cell)["status"] == "ok"
+    view.ask("final")
+    outputs = [message for message in kernel.seen if message["msg_type"] == "display_data"]
+    assert outputs == []
+    assert (
+        kernel.value("[run.text for runs in default_runtime().last_run.children.values() for run in runs]")
+        == "['inside']"
+    )
 
 
 def test_a_request_of_an_unknown_type_is_refused(kernel: Kernel) -> None:

@@ -15,6 +15,7 @@ from op_jupyter.errors import RunError
 from op_jupyter.tools import decorators
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
 from op_jupyter.tools.decorators import agentic_function, function
+from op_jupyter.tools.gates import exposed
 from op_jupyter.tools.registry import as_tool, registered
 
 
@@ -60,7 +61,7 @@ def test_a_tool_that_is_not_exposed_is_used_only_where_it_is_named() -> None:
     @function(expose=False)
     def secret() -> None: ...
 
-    assert registered() == []
+    assert exposed() == []
     assert as_tool(secret).name == "secret"
 
 
