@@ -10,11 +10,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.lab import Lab, browser, end_kernels, jupyter
+from tests.browser.lab import PATIENCE, Lab, browser, end_kernels, jupyter
 from tests.providers.wire_server import WireServer
-
-PATIENCE = 60_000
-"""Milliseconds for what waits for a kernel or an import on a busy machine."""
 
 
 def asks(server: WireServer) -> dict[str, str]:
@@ -37,8 +34,7 @@ def server() -> Iterator[WireServer]:
 @pytest.fixture
 def wire(server: WireServer) -> WireServer:
     """The server that the models of all notebooks ask, with nothing left of what was asked before."""
-    server.script.clear()
-    server.asked.clear()
+    server.reset()
     return server
 
 

@@ -28,6 +28,9 @@ from tests.providers.chat_wire import DONE, call_delta, chunk, event
 
 CHROMIUM = shutil.which("chromium")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+PATIENCE = 60_000
+"""Milliseconds for what waits for a kernel or an import on a busy machine."""
+
 App = Literal["lab", "notebook"]
 
 
@@ -135,10 +138,10 @@ STOP = [event(chunk({}, "stop")), DONE]
 """The end of a reply."""
 
 
-def calls(*files: str) -> list[bytes]:
-    """The end of a reply that calls `hold` once for each file."""
+def calls(*files: str, function: str = "hold") -> list[bytes]:
+    """The end of a reply that calls `hold`, or another function like it, once for each file."""
     deltas: list[dict[str, Any]] = [
-        call_delta(index=n, id=f"c{n}", type="function", name="hold", arguments=json.dumps({"until": file}))
+        call_delta(index=n, id=f"c{n}", type="function", name=function, arguments=json.dumps({"until": file}))
         for n, file in enumerate(files)
     ]
     return [*map(event, deltas), event(chunk({}, "tool_calls")), DONE]

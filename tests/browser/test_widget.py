@@ -27,7 +27,7 @@ def plain_lab(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> I
         yield Lab(folder, url)
 
 
-def test_a_run_is_seen_and_steered_in_the_widget(page: Page, plain_lab: Lab, wire: WireServer) -> None:
+def test_a_run_is_seen_steered_and_stopped_in_the_widget(page: Page, plain_lab: Lab, wire: WireServer) -> None:
     gate = threading.Event()
     wire.script = [
         Answer(pieces=[says("Let me see."), *calls("steered", "never")]),
@@ -47,11 +47,9 @@ def test_a_run_is_seen_and_steered_in_the_widget(page: Page, plain_lab: Lab, wir
     saved = notebook.saved("Half a sentence.")
     assert "widget" not in saved and '"live"' not in saved
     assert notebook.kernel_value("len(__import__('ipywidgets').Widget.widgets)") == 0
-
-
-def test_a_run_is_stopped_in_the_widget(page: Page, plain_lab: Lab, wire: WireServer) -> None:
+    # Once more, and stopped.
     wire.script = [Answer(pieces=calls("never"))]
-    notebook = plain_lab.run(page, "stop.ipynb")
+    notebook.run_cell(1)
     notebook.text("running").wait_for()
     notebook.stop.click()
     page.get_by_text("RunAborted: The run was stopped.").wait_for()

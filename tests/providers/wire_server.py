@@ -59,6 +59,12 @@ class WireServer:
         self._http = _HTTPServer(self)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
 
+    def reset(self) -> None:
+        """Forget what was asked, and what was still to be answered."""
+        self.script.clear()
+        self.asked.clear()
+        self._arrivals = SimpleQueue()
+
     def wait_until_asked(self) -> Asked:
         """The next request that was not waited for yet."""
         return self._arrivals.get(timeout=10)
