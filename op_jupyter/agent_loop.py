@@ -38,7 +38,6 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import Request, ToolSpec
-from op_jupyter.redact import redact
 from op_jupyter.tool_execution import STOPPED, _answer, _execute_tool_call
 from op_jupyter.tools.results import error_text
 
@@ -59,7 +58,7 @@ def _run_loop(context: AgentContext, control: RunControl, emit: Emit) -> None:
         stop_reason, error, error_kind = _rounds(context, control, emit)
     except BaseException as failure:
         if not control.aborted:
-            error = redact(error_text(failure))
+            error = error_text(failure)
             raise
         stop_reason = "aborted"
     finally:
@@ -178,7 +177,7 @@ def _stream_assistant_response(context: AgentContext, control: RunControl, emit:
         end = StreamEnd("error", error_message=str(error), error_kind=error.kind)
     except BaseException as error:  # of its thread: one that would end that must not end this one
         log.debug("The provider %s failed", context.model, exc_info=True)
-        end = StreamEnd("error", error_message=redact(error_text(error)), error_kind="provider")
+        end = StreamEnd("error", error_message=error_text(error), error_kind="provider")
     if end is None:
         lost = "The reply broke off: the stream ended without its closing event. Run again."
         end = StreamEnd("error", error_message=lost, error_kind="connection")

@@ -410,6 +410,7 @@ def test_an_async_function_is_not_begun_when_the_run_was_stopped_at_its_very_end
     with pytest.raises(RunAborted) as caught:
         conversation.exec(choices=[work], on_event=stop)
     assert caught.value.run is conversation.run
+    assert begun == []
 
 
 def test_stop_leaves_the_picked_async_function_of_a_nested_run() -> None:
