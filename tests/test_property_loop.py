@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, given, settings
 
 from op_jupyter import OutputError, Run, RunAborted, RunError, Runtime, function
 from op_jupyter.context import _current_run, _current_tools, runs_under_way
@@ -243,7 +243,7 @@ class World:
                 return GIVES[pick.gives]()
             arguments = self.nested(pick.nested, number)
             if pick.nested.how == "copied context":
-                return asyncio.run(asyncio.to_thread(self.runtime.exec, "inner", **arguments))
+                return asyncio.run(asyncio.to_thread(lambda: self.runtime.exec("inner", **arguments)))
             return (Runtime() if pick.nested.how == "other runtime" else self.runtime).exec("inner", **arguments)
         except BaseException:
             if self.picks[number].swallows:
@@ -309,7 +309,6 @@ class World:
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), background_loop()).result(LONG)
         assert wait_for(lambda: not self.busy and not threads(), LONG), threads()
         assert self.runtime.last_run is run
-        event(f"{run.stop_reason}: {type(outcome).__name__}")
         self.check_outcome(run, outcome)
         self.check_what_the_person_sent(run)
         self.check_record(run)
