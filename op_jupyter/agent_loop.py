@@ -97,16 +97,18 @@ def _rounds(
             if message.stop_reason in ("error", "aborted"):
                 return message.stop_reason, message.error_message, context.error_kind
 
-        pending_messages = _get_follow_up_messages(context, control) or _repair(context, message)
+        pending_messages = _get_follow_up_messages(context, control) or _repair(context, control, message)
         while not pending_messages:
             if control.close_if_idle():
                 return ("aborted" if control.aborted else message.stop_reason), None, None
             pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
 
 
-def _repair(context: AgentContext, message: AssistantMessage) -> list[UserMessage]:
+def _repair(context: AgentContext, control: RunControl, message: AssistantMessage) -> list[UserMessage]:
     """What is wrong with a last reply that had to be of some form; said once."""
-    reason = context.objection(message.text) if context.objection else None
+    objection = context.objection
+    # Interruptible, since validators that somebody wrote may take long.
+    reason = control.interruptible(lambda: objection(message.text)) if objection else None
     if reason is None:
         return []
     context.objection = None

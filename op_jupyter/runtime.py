@@ -275,11 +275,7 @@ class Runtime:
             if control.aborted == "interrupt":
                 raise KeyboardInterrupt
         try:
-            if expected is None:
-                return run.text
-            if control.aborted:
-                raise Aborted
-            return expected.value_of(run, control.run_coroutine)
+            return expected.value_of(run, control.run_coroutine) if expected else run.text
         except Aborted:
             raise (KeyboardInterrupt() if control.aborted == "interrupt" else RunAborted(run=run)) from None
         finally:

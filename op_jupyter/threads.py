@@ -24,6 +24,11 @@ def in_thread(function: Callable[[], T], name: str) -> Future[T]:
     def work() -> None:
         try:
             future.set_result(context.run(function))
+        except StopIteration as error:
+            # asyncio cannot carry one from a thread to a task: whoever awaits it would wait for ever.
+            failure = RuntimeError("StopIteration")
+            failure.__cause__ = error
+            future.set_exception(failure)
         except BaseException as error:
             future.set_exception(error)
 

@@ -22,7 +22,7 @@ from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMes
 from op_jupyter.tools.call import call_tool, validate_tool_arguments
 from op_jupyter.tools.gates import TOOL_SEARCH, is_tool_search
 from op_jupyter.tools.registry import AgentTool
-from op_jupyter.tools.results import clip, error_text, error_traceback, to_content, to_text
+from op_jupyter.tools.results import error_text, error_traceback, to_content
 
 MOST_OF_AN_ITEM = 2000
 """Characters shown of what a generator yields while it runs; its result has all of it."""
@@ -36,9 +36,15 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
     """Run the function that `call` names. Whatever happens becomes its result, which the model can read."""
     emit(AgentEventToolStart(**context.where, call=call))
     try:
-        tool, arguments = _prepare(context, call)
+        # Interruptible, since validators that somebody wrote may take long.
+        tool, arguments = control.interruptible(lambda: _prepare(context, call))
     except ValueError as error:
-        _answer(context, emit, call, to_content(str(error)), "error")
+        _answer(context, emit, call, _content(context, str(error)), "error")
+        return
+    except KeyboardInterrupt:
+        if not control.aborted:
+            raise
+        _answer(context, emit, call, STOPPED, "not_run")
         return
     run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
     offered = [*context.tools.values(), *context.deferred.values()]
@@ -65,6 +71,10 @@ def _answer(
     result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok", details=details)
     emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
     context.messages.append(result)
+
+
+def _content(context: AgentContext, value: Any, max_result_chars: int | None = None) -> list[InputBlock]:
+    return to_content(value, max_result_chars=max_result_chars, context_tokens=context.model.context_tokens)
 
 
 def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str, Any]]:
@@ -116,10 +126,12 @@ def _run_tool(
         control.shielded(lambda: emit(AgentEventToolUpdate(**context.where, call_id=call.id, output=output)))
 
     def emit_item(item: Any) -> None:
-        emit_output({"output_type": "stream", "name": "stdout", "text": f"{clip(to_text(item), MOST_OF_AN_ITEM)}\n"})
+        shown = to_content(item, max_result_chars=MOST_OF_AN_ITEM)
+        text = "\n".join(block.text for block in shown if isinstance(block, TextContent))
+        emit_output({"output_type": "stream", "name": "stdout", "text": f"{text}\n"})
 
     def result() -> list[InputBlock]:
-        return to_content(value, max_result_chars=tool.max_result_chars, context_tokens=context.model.context_tokens)
+        return _content(context, value, tool.max_result_chars)
 
     in_thread = None if inspect.iscoroutinefunction(tool.execute) else tool.timeout
     body = partial(call_tool, tool, arguments, emit_item)
@@ -134,7 +146,8 @@ def _run_tool(
         context.values[call.id] = value
         content, outcome = control.interruptible(result), "ok"
     except BaseException as error:
-        content, details = to_content(error_text(error)), {"traceback": error_traceback(error)}
+        content = _content(context, error_text(error), tool.max_result_chars)
+        details = {"traceback": error_traceback(error)}
     if control.aborted:
         content, outcome = [TextContent(INTERRUPTED)], "interrupted"
     return content, outcome, details

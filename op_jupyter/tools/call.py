@@ -207,14 +207,15 @@ async def _awaited(value: Awaitable[Any]) -> Any:
 
 
 def _told(items: Iterable[Any], on_item: Callable[[Any], None]) -> Iterator[Any]:
-    for item in items:
+    for item in map(listed, items):
         on_item(item)
         yield item
 
 
 async def _read_async(value: AsyncIterator[Any], on_item: Callable[[Any], None]) -> list[Any]:
     items: list[Any] = []
-    async for item in value:
+    async for yielded in value:
+        item = listed(yielded)
         on_item(item)
         items.append(item)
         if len(items) > MOST_ITEMS:

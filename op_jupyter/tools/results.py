@@ -53,11 +53,18 @@ def to_content(value: Any, *, max_result_chars: int | None = None, context_token
 
 
 def error_traceback(error: BaseException) -> str:
-    """Where in the function it failed: for the person, never for the model. Our own frames are left out."""
+    """Where in the function it failed: for the person, never for the model. Our own frames are left out.
+
+    What is longer than 100,000 characters is cut.
+    """
     frame = error.__traceback__
     while frame and frame.tb_frame.f_globals.get("__name__", "").startswith("op_jupyter."):
         frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame))
+    try:
+        lines = traceback.format_exception(type(error), error, frame)
+    except Exception:  # of an exception that Python itself cannot show
+        lines = [error_text(error)]
+    return clip("".join(lines), 100_000)
 
 
 def to_text(value: Any) -> str:

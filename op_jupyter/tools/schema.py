@@ -211,10 +211,20 @@ def _without_titles(schema: Any) -> Any:
         elif keyword in ("default", "const", "enum", "examples"):
             if keyword == "enum" and any(is_array(item) or is_object(item) for item in value):
                 raise TypeError("its values are neither texts nor numbers")
-            kept[keyword] = value
+            if keyword not in ("default", "examples") or _is_json(value):
+                kept[keyword] = value
         elif keyword != "title":
             kept[keyword] = _without_titles(value)
     return kept
+
+
+def _is_json(value: Any) -> bool:
+    """Whether JSON can say it: not infinity, for one."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _default(default: Any) -> dict[str, Any]:
@@ -234,12 +244,12 @@ def _default(default: Any) -> dict[str, Any]:
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """The first paragraph of the docstring, and what it says of each parameter."""
-    from docstring_parser import ParseError, parse
+    from docstring_parser import parse
 
     text = docstring_of(function)
     try:
         parsed = parse(text)
-    except ParseError:
+    except Exception:  # it raises others than its own
         return _one_line(text.split("\n\n")[0]), {}
     paragraph = parsed.short_description or ""
     if parsed.long_description and not parsed.blank_after_short_description:
