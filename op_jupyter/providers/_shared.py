@@ -62,6 +62,7 @@ _CONTEXT_MARKS = (
     "context_length",
     "context_size",
     "context length",
+    "context limit",
     "context size",
     "context window",
     "input is too long",
@@ -184,7 +185,8 @@ def _finished(end: StreamEnd, request: Request) -> StreamEnd:
 
 
 def _clean(text: str, connection: Connection) -> str:
-    keys = (connection.api_key, getattr(connection.client, "api_key", None))
+    names = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token")
+    keys = (connection.api_key, *(getattr(connection.client, name, None) for name in names))
     return one_line(redact(text, *(key for key in keys if isinstance(key, str))))
 
 

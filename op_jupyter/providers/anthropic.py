@@ -1,0 +1,281 @@
+"""`anthropic:`, the messages of Anthropic: from its own API, Bedrock, Vertex, or any server that speaks them.
+
+The request and the connection: `_anthropic_messages` writes the conversation, `_anthropic_events` reads the reply. The
+SDK is given a finished body, since it knows keys, addresses and signatures, but not every setting as an argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator
+from hashlib import sha256
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from op_jupyter.events import StreamEnd, StreamEvent
+from op_jupyter.providers import Connection, Model, Request, ToolSpec
+from op_jupyter.providers._anthropic_events import PROVIDER, error_words, read_events
+from op_jupyter.providers._anthropic_messages import called_functions, container, turns
+from op_jupyter.providers._http import address_of, connection_error, time_limits
+from op_jupyter.providers._shared import (
+    ProviderError,
+    as_dict,
+    as_list,
+    as_str,
+    drain,
+    http_error,
+    sse_data,
+    stream_with_retries,
+    to_json,
+)
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+    from anthropic import Anthropic, AnthropicBedrock, AnthropicBedrockMantle, AnthropicVertex
+
+    Client: TypeAlias = Anthropic | AnthropicBedrock | AnthropicBedrockMantle | AnthropicVertex
+
+KEY_HINT = "set ANTHROPIC_API_KEY, or pass api_key="
+DEFAULT_MODEL = "claude-haiku-5-5"  # of November 2026: small, quick, and can be made to pick a function
+CONTEXT_TOKENS = 200_000  # of the smallest since Claude 3
+MAX_TOKENS = 32_000  # one has to be said; every model since Claude 4 can write as much
+
+
+def model(name: str) -> Model:
+    """The model that Anthropic, or the server at `base_url`, calls `name`; a small one of theirs when that is empty."""
+    return Model(PROVIDER, name or DEFAULT_MODEL, stream, CONTEXT_TOKENS)
+
+
+def stream(request: Request) -> Iterator[StreamEvent]:
+    """Ask the model, and stream its reply."""
+    return stream_with_retries(request, lambda: _attempt(request))
+
+
+def _attempt(request: Request) -> Iterator[StreamEvent]:
+    client = _client(request.connection)
+    response = _send(client, request)
+    try:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith(("text/html", "application/json")):
+            message = f"{_address(client)} answered with {kind}, and not with a stream of a reply"
+            raise ProviderError(message, "provider")
+        body = response.iter_bytes()
+        data = _data(body, client, kind, request.connection.timeout)
+        for event in read_events(data, basis(request)):
+            if isinstance(event, StreamEnd):
+                drain(body)
+            yield event
+    finally:
+        response.close()
+
+
+# -------------------------------------------------------------------- the request
+
+
+def request_body(request: Request) -> dict[str, Any]:
+    """The body that asks for the reply to `request`; its `options` override everything.
+
+    The `tools` among them are offered beside the functions, as those of the server have to be; their `betas` become a
+    header. What is sent is marked to be cached, unless they say something of `cache_control`: None is for no cache.
+
+    Raises:
+        ProviderError: when a model is to think and its pick is forced, which does not go together.
+    """
+    body = {"messages": turns(request.messages, basis(request))} | _settings(request)
+    has_budget = as_dict(body.get("thinking")).get("type") == "enabled"
+    if has_budget and as_dict(body.get("tool_choice")).get("type") in ("any", "tool"):
+        wish = 'leave tool_choice at "auto", or take thinking out of the options'
+        raise ProviderError(f"Claude cannot think and be made to pick a function: {wish}", "setup")
+    if "cache_control" not in body:
+        return _marked_for_cache(body)
+    return {name: value for name, value in body.items() if name != "cache_control" or value is not None}
+
+
+def basis(request: Request) -> str:
+    """What stands for all that thinking is bound to, but for the messages before it.
+
+    Newer models refuse what another one has thought, or what was thought under another system prompt or other tools.
+    """
+    settings = _settings(request)
+    bound_to = [settings.get(name) for name in ("model", "system", "tools")]
+    return sha256(to_json(bound_to)).hexdigest()[:16]
+
+
+def _settings(request: Request) -> dict[str, Any]:
+    """The body without the messages."""
+    settings: dict[str, Any] = {"model": request.model, "max_tokens": MAX_TOKENS, "stream": True}
+    if request.system and request.system.strip():
+        settings["system"] = [{"type": "text", "text": request.system}]
+    more = [as_dict(tool) for tool in as_list(request.options.get("tools"))]
+    taken = {tool.get("name") for tool in more}
+    if tools := [*(_tool(tool) for tool in request.tools if tool.name not in taken), *more]:
+        settings["tools"] = tools
+    if request.tools:
+        settings["tool_choice"] = _tool_choice(request)
+    elif not tools and (called := called_functions(request.messages)):
+        # A conversation with calls in it is refused without tools.
+        settings["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in called]
+        settings["tool_choice"] = {"type": "none"}
+    if any("type" in tool for tool in more) and (place := container(request.messages)):
+        settings["container"] = place
+    return settings | {name: value for name, value in request.options.items() if name not in ("tools", "betas")}
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+
+def _tool_choice(request: Request) -> dict[str, Any]:
+    choice = request.tool_choice
+    kinds = {"auto": "auto", "required": "any", "none": "none"}
+    said: dict[str, Any] = (
+        {"type": kinds[choice]} if isinstance(choice, str) else {"type": "tool", "name": choice["name"]}
+    )
+    if request.parallel_tool_calls is False and choice != "none":
+        said["disable_parallel_tool_use"] = True
+    return said
+
+
+def _marked_for_cache(body: dict[str, Any]) -> dict[str, Any]:
+    """`body`, so that what it has in common with the next one is cached, and what the one before had is found.
+
+    A mark on the system prompt covers the tools too. From a mark the server looks back over 20 blocks only: so the
+    turn that was the last one before has its mark again.
+    """
+    messages = as_list(body["messages"])
+    asked = [position for position, turn in enumerate(messages) if as_dict(turn).get("role") == "user"]
+    marked: dict[str, Any] = {
+        "messages": [
+            turn | {"content": _marked(turn["content"])} if position in asked[-2:] else turn
+            for position, turn in enumerate(messages)
+        ]
+    }
+    for name in ("system", "tools"):
+        if body.get(name):
+            return body | marked | {name: _marked(body[name])}
+    return body | marked
+
+
+def _marked(blocks: Any) -> Any:
+    *others, last = as_list(blocks) or [None]
+    # A text is no list of blocks, and a tool that is loaded later takes no mark.
+    if not isinstance(last, dict) or as_dict(last).get("defer_loading"):
+        return blocks
+    return [*others, {"cache_control": {"type": "ephemeral"}} | as_dict(last)]
+
+
+# -------------------------------------------------------------------- the connection
+
+
+def _client(connection: Connection) -> Client:
+    import anthropic
+
+    if connection.client is not None:
+        kinds = (
+            anthropic.Anthropic,
+            anthropic.AnthropicBedrock,
+            anthropic.AnthropicBedrockMantle,
+            anthropic.AnthropicVertex,
+        )
+        if not isinstance(connection.client, kinds):
+            kind = type(connection.client).__name__
+            message = f"client= must be an anthropic.Anthropic, AnthropicBedrock or AnthropicVertex object, not {kind}"
+            raise ProviderError(message, "setup")
+        return connection.client
+    base_url = connection.base_url or os.environ.get("ANTHROPIC_BASE_URL")
+    api_key = connection.api_key or os.environ.get("ANTHROPIC_API_KEY")
+    token = None if api_key else os.environ.get("ANTHROPIC_AUTH_TOKEN")
+    # A server of one's own needs no key, but the SDK does.
+    return _shared_client(api_key or (None if token or not base_url else "none"), token, base_url)
+
+
+@functools.lru_cache(maxsize=16)
+def _shared_client(api_key: str | None, auth_token: str | None, base_url: str | None) -> Anthropic:
+    import anthropic
+
+    missing = f"There is no key for anthropic: {KEY_HINT}"
+    try:
+        client = anthropic.Anthropic(api_key=api_key, auth_token=auth_token, base_url=base_url)
+    except anthropic.CredentialsError as error:
+        raise ProviderError(f"{missing} ({error})", "auth") from error
+    if not (client.api_key or client.auth_token or client.credentials):
+        raise ProviderError(missing, "auth")
+    return client
+
+
+def _send(client: Client, request: Request) -> httpx2.Response:
+    """The response, of which only the headers are there yet.
+
+    Raises:
+        ProviderError: when there is none, or it is an error.
+    """
+    import anthropic
+    import httpx2
+
+    content = to_json(request_body(request))
+    betas = ",".join(map(str, as_list(request.options.get("betas"))))
+    # Bedrock and Vertex look into the body; without that, the bytes are the quicker way.
+    looks_into_body = request.connection.client is not None
+    seconds = request.connection.timeout
+    try:
+        response: object = client.post(
+            "/v1/messages",
+            cast_to=httpx2.Response,
+            body=json.loads(content) if looks_into_body else None,
+            content=None if looks_into_body else content,
+            options={
+                "timeout": time_limits(seconds),
+                "max_retries": 0,
+                "headers": {"anthropic-beta": betas} if betas else {},
+            },
+            stream=True,
+            stream_cls=anthropic.Stream[object],
+        )
+    except anthropic.APIStatusError as error:
+        raise _status_error(error, client) from error
+    except anthropic.APIConnectionError as error:
+        raise connection_error(error.__cause__ or error, _address(client), seconds) from error
+    except httpx2.RequestError as error:  # in the body of an error
+        raise connection_error(error, _address(client), seconds) from error
+    return cast("httpx2.Response", response)  # no Stream, with this `cast_to`
+
+
+def _data(body: Iterator[bytes], client: Client, kind: str, seconds: float) -> Iterator[str]:
+    """The data of each event in `body`, whose content type is `kind`.
+
+    Raises:
+        ProviderError: when the connection breaks.
+    """
+    try:
+        if kind.startswith("application/vnd.amazon.eventstream"):
+            # The SDK shows the frames of Bedrock nowhere else before it types what is in them.
+            for event in client._make_sse_decoder().iter_bytes(body):
+                yield event.data
+        else:
+            yield from sse_data(body)
+    except Exception as error:
+        raise connection_error(error, _address(client), seconds) from error
+
+
+def _status_error(error: anthropic.APIStatusError, client: Client) -> ProviderError:
+    body = as_dict(error.body)
+    code, message = error_words(as_dict(body.get("error")) or body)
+    if not message:
+        message = as_str(error.body)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            message = f"{message or 'Not Found'} (is base_url right? /v1/messages is added to it)"
+    return http_error(
+        error.status_code,
+        message,
+        code=code,
+        server=_address(client),
+        headers=error.response.headers,
+        key_hint=KEY_HINT,
+    )
+
+
+def _address(client: Client) -> str:
+    return address_of(client.base_url)
