@@ -42,12 +42,17 @@ class Emitter:
                 self.keys = known_keys(self.api_key)
             event = writable(event, self.keys)
             fold(self.run, event)
+            exit_: BaseException | None = None
             for subscriber in self.subscribers:
                 try:
                     subscriber(event)
                 except Exception as error:
                     log.warning("A subscriber failed on an event of kind %r: %r", event.kind, error)
                     log.debug("A subscriber failed", exc_info=True)
+                except BaseException as error:
+                    exit_ = error  # the others are told first
+            if exit_ is not None:
+                raise exit_
 
     def with_subscriber(self, subscriber: OnEvent) -> Emitter:
         """The same, for one nested run that somebody listens to."""

@@ -116,6 +116,11 @@ class UserMessage:
         for name, value in (("content", blocks), ("source", source), ("provider_data", provider_data), ("kind", kind)):
             object.__setattr__(self, name, value)
 
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        return "".join(block.text for block in self.content if isinstance(block, TextContent))
+
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:

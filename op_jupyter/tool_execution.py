@@ -19,10 +19,11 @@ from op_jupyter.events import (
     ToolOutcome,
 )
 from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
-from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.call import call_tool
 from op_jupyter.tools.gates import TOOL_SEARCH, is_tool_search
 from op_jupyter.tools.registry import AgentTool
 from op_jupyter.tools.results import error_text, error_traceback, to_content
+from op_jupyter.tools.validation import validate_tool_arguments
 
 MOST_OF_AN_ITEM = 2000
 """Characters shown of what a generator yields while it runs; its result has all of it."""
@@ -69,8 +70,9 @@ def _answer(
 ) -> None:
     blocks: list[InputBlock] = [TextContent(content)] if isinstance(content, str) else content
     result = ToolResultMessage(call.id, call.name, blocks, is_error=outcome != "ok", details=details)
-    emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
+    # First of all: a listener may raise what ends the run, and the call would be answered once more.
     context.messages.append(result)
+    emit(AgentEventToolEnd(**context.where, call=call, message=result, outcome=outcome))
 
 
 def _content(context: AgentContext, value: Any, max_result_chars: int | None = None) -> list[InputBlock]:

@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from op_jupyter import Run, RunError, Runtime, function
+from op_jupyter import RunError, Runtime, function
 from op_jupyter.events import AgentEvent, BlockStart, StreamEnd, StreamEvent, stream_of
 from op_jupyter.messages import (
     AssistantMessage,
     Message,
     TextContent,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import Model, Request
 from op_jupyter.testing import call, scripted
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.conversation import add, results, the_run
 
 
 def fail(message: str) -> None:
     """Fail."""
     raise ValueError(message)
-
-
-def asked(runtime: Runtime) -> Run:
-    assert runtime.last_run is not None
-    return runtime.last_run
-
-
-def results(run: Run) -> list[ToolResultMessage]:
-    return [message for message in run.new_messages if isinstance(message, ToolResultMessage)]
 
 
 def says(*messages: AssistantMessage) -> Model:
@@ -51,7 +39,7 @@ def says(*messages: AssistantMessage) -> Model:
 def test_a_reply_of_text_only_ends_the_run_and_is_returned() -> None:
     runtime = Runtime(model=scripted(["Hello."]))
     assert runtime.exec("Hi") == "Hello."
-    run = asked(runtime)
+    run = the_run(runtime)
     assert (run.rounds, run.stop_reason, run.text, run.error, run.hit_cap) == (1, "stop", "Hello.", None, False)
     assert run.messages == [UserMessage("Hi"), AssistantMessage([TextContent("Hello.")], provider="scripted")]
 
@@ -65,10 +53,10 @@ def test_a_picked_function_is_run_and_the_model_picks_again_with_its_result() ->
 
     runtime = Runtime(model=scripted([[call("add", a=1, b=2)], answer]))
     assert runtime.exec("1 + 2?", tools=[add]) == "It is 3."
-    (result,) = results(asked(runtime))
+    (result,) = results(the_run(runtime))
     assert (result.tool_call_id, result.tool_name, result.text, result.is_error) == ("call_1", "add", "3", False)
     assert [message.kind for message in requests[0].messages] == ["user", "assistant", "tool_result"]
-    assert asked(runtime).values == {"call_1": 3}
+    assert the_run(runtime).values == {"call_1": 3}
 
 
 def test_calls_of_one_message_run_one_after_another_in_their_order() -> None:
@@ -81,13 +69,13 @@ def test_calls_of_one_message_run_one_after_another_in_their_order() -> None:
     runtime = Runtime(model=scripted([[call("note", name="a"), call("note", name="b"), call("note", name="c")], "ok"]))
     runtime.exec("go", tools=[note])
     assert order == ["a", "b", "c"]
-    assert [result.text for result in results(asked(runtime))] == ["a", "b", "c"]
+    assert [result.text for result in results(the_run(runtime))] == ["a", "b", "c"]
 
 
 def test_an_unknown_function_is_answered_in_its_place_with_the_names_there_are() -> None:
     runtime = Runtime(model=scripted([[call("add", a=1, b=1), call("sub"), call("add", a=2, b=2)], "ok"]))
     runtime.exec("go", tools=[add])
-    first, second, third = results(asked(runtime))
+    first, second, third = results(the_run(runtime))
     assert (first.text, third.text) == ("2", "4")
     assert second.is_error and second.tool_call_id == "call_2"
     assert "sub" in second.text and "add" in second.text
@@ -103,20 +91,20 @@ def test_a_function_that_exists_but_is_not_on_the_menu_is_not_found_and_never_ru
 
     runtime = Runtime(model=scripted([[call("secret")], "ok"]))
     runtime.exec("go", tools=[add])
-    assert results(asked(runtime))[0].is_error and not ran
+    assert results(the_run(runtime))[0].is_error and not ran
 
 
 def test_invalid_arguments_name_the_parameter_and_do_not_end_the_run() -> None:
     runtime = Runtime(model=scripted([[call("add", a="x", b=2)], "ok"]))
     assert runtime.exec("go", tools=[add]) == "ok"
-    (result,) = results(asked(runtime))
+    (result,) = results(the_run(runtime))
     assert result.is_error and "a" in result.text and "x" in result.text and "integer" in result.text
 
 
 def test_an_exception_becomes_a_result_with_its_type_and_no_traceback() -> None:
     runtime = Runtime(model=scripted([[call("fail", message="no such table"), call("fail", message="")], "ok"]))
     assert runtime.exec("go", tools=[fail]) == "ok"
-    assert [(r.text, r.is_error) for r in results(asked(runtime))] == [
+    assert [(r.text, r.is_error) for r in results(the_run(runtime))] == [
         ("ValueError: no such table", True),
         ("ValueError", True),
     ]
@@ -126,7 +114,7 @@ def test_where_a_function_failed_is_in_the_record_for_the_person_and_not_sent_to
     seen: list[Request] = []
     runtime = Runtime(model=scripted([[call("fail", message="x")], lambda r: seen.append(r) or "ok"]))
     runtime.exec("go", tools=[fail])
-    (result,) = results(asked(runtime))
+    (result,) = results(the_run(runtime))
     assert result.details and "raise ValueError(message)" in result.details["traceback"]
     assert "op_jupyter/" not in result.details["traceback"].replace(__file__, "")
     assert "raise" not in result.text
@@ -138,7 +126,7 @@ def test_sys_exit_in_a_function_ends_neither_the_run_nor_the_process() -> None:
 
     runtime = Runtime(model=scripted([[call("leave")], "ok"]))
     assert runtime.exec("go", tools=[leave]) == "ok"
-    assert results(asked(runtime))[0].text == "SystemExit: 3"
+    assert results(the_run(runtime))[0].text == "SystemExit: 3"
 
 
 def test_arguments_that_are_no_object_are_invalid_unless_the_function_takes_none() -> None:
@@ -148,7 +136,7 @@ def test_arguments_that_are_no_object_are_invalid_unless_the_function_takes_none
     broken = [ToolCall("1", "add", {}, raw_arguments="[1"), ToolCall("2", "now", {}, raw_arguments="null")]
     runtime = Runtime(model=says(AssistantMessage([*broken], "tool_use"), AssistantMessage([TextContent("ok")])))
     runtime.exec("go", tools=[add, now])
-    first, second = results(asked(runtime))
+    first, second = results(the_run(runtime))
     assert first.is_error and "[1" in first.text
     assert second.text == "noon"
 
@@ -170,7 +158,7 @@ def test_a_message_sent_while_a_function_runs_skips_the_rest_and_stands_in_the_n
 
     runtime = Runtime(model=scripted([[call("work", n=1), call("work", n=2), call("work", n=3)], answer]))
     runtime.exec("go", tools=[work])
-    first, second, third = results(asked(runtime))
+    first, second, third = results(the_run(runtime))
     assert first.text == "1" and not first.is_error
     assert (second.text, second.is_error) == ("Skipped due to queued user message", True)
     assert (third.text, third.is_error) == ("Skipped due to queued user message", True)
@@ -201,7 +189,7 @@ def test_a_message_queued_during_the_last_reply_keeps_the_loop_alive() -> None:
 
     runtime = Runtime(model=scripted([first, "Bonjour."]))
     assert runtime.exec("Say hello") == "Bonjour."
-    assert asked(runtime).rounds == 2 and not asked(runtime).undelivered
+    assert the_run(runtime).rounds == 2 and not the_run(runtime).undelivered
 
 
 def test_follow_ups_are_looked_for_when_the_run_would_end() -> None:
@@ -211,7 +199,7 @@ def test_follow_ups_are_looked_for_when_the_run_would_end() -> None:
 
     runtime = Runtime(model=scripted([first, "two"]))
     assert runtime.exec("go") == "two"
-    sources = [message.source for message in asked(runtime).messages if isinstance(message, UserMessage)]
+    sources = [message.source for message in the_run(runtime).messages if isinstance(message, UserMessage)]
     assert sources == ["user", "follow_up"]
 
 
@@ -223,7 +211,7 @@ def test_steering_goes_in_before_follow_ups() -> None:
 
     runtime = Runtime(model=scripted([first, "two", "three"]))
     assert runtime.exec("go") == "three"
-    assert [m.content[0].text for m in asked(runtime).messages if isinstance(m, UserMessage)] == ["go", "now", "later"]  # type: ignore[union-attr]
+    assert [m.text for m in the_run(runtime).messages if isinstance(m, UserMessage)] == ["go", "now", "later"]
 
 
 def test_a_message_that_comes_too_late_is_reported_and_not_lost() -> None:
@@ -234,8 +222,8 @@ def test_a_message_that_comes_too_late_is_reported_and_not_lost() -> None:
     runtime = Runtime(model=scripted([late]))
     with pytest.raises(RunError):
         runtime.exec("go")
-    assert asked(runtime).undelivered == [UserMessage("wait", "steering")]
-    assert asked(runtime).queued == []
+    assert the_run(runtime).undelivered == [UserMessage("wait", "steering")]
+    assert the_run(runtime).queued == []
 
 
 def test_a_message_at_the_cap_is_reported_as_undelivered() -> None:
@@ -245,8 +233,8 @@ def test_a_message_at_the_cap_is_reported_as_undelivered() -> None:
 
     runtime = Runtime(model=scripted([last]))
     runtime.exec("go", tools=[add], max_iterations=1)
-    assert asked(runtime).hit_cap
-    assert asked(runtime).undelivered == [UserMessage("stop that", "steering")]
+    assert the_run(runtime).hit_cap
+    assert the_run(runtime).undelivered == [UserMessage("stop that", "steering")]
 
 
 def test_messages_steer_the_root_run_and_wait_while_a_nested_one_goes_on() -> None:
@@ -266,7 +254,7 @@ def test_messages_steer_the_root_run_and_wait_while_a_nested_one_goes_on() -> No
     runtime = Runtime(model=scripted([[call("research"), call("research")], outer]))
     runtime.exec("go", tools=[research])
     assert heard == ["for the root"]
-    assert [r.text for r in results(asked(runtime))] == ["inner done", "Skipped due to queued user message"]
+    assert [r.text for r in results(the_run(runtime))] == ["inner done", "Skipped due to queued user message"]
 
 
 def test_steering_without_a_run_under_way_says_so() -> None:
@@ -281,7 +269,7 @@ def test_steering_without_a_run_under_way_says_so() -> None:
 def test_the_cap_is_at_most_50_and_at_least_1_and_ends_the_run_normally(asked_for: int | None, rounds: int) -> None:
     runtime = Runtime(model=scripted([["thinking aloud", call("add", a=1, b=1)]] * 60))
     assert runtime.exec("go", tools=[add], max_iterations=asked_for) == "thinking aloud"
-    run = asked(runtime)
+    run = the_run(runtime)
     assert (run.rounds, run.stop_reason, run.hit_cap) == (rounds, "max_iterations", True)
     assert len(results(run)) == rounds
 
@@ -289,13 +277,13 @@ def test_the_cap_is_at_most_50_and_at_least_1_and_ends_the_run_normally(asked_fo
 def test_the_cap_counts_follow_ups_too() -> None:
     runtime = Runtime(model=scripted(["again"] * 60))
     runtime.exec("go", get_follow_up_messages=lambda: ["more"], max_iterations=4)
-    assert asked(runtime).rounds == 4 and asked(runtime).hit_cap
+    assert the_run(runtime).rounds == 4 and the_run(runtime).hit_cap
 
 
 def test_a_run_that_ends_by_itself_in_its_last_round_has_not_hit_the_cap() -> None:
     runtime = Runtime(model=scripted(["done"]))
     runtime.exec("go", max_iterations=1)
-    assert not asked(runtime).hit_cap
+    assert not the_run(runtime).hit_cap
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "add"}])
@@ -339,13 +327,13 @@ def test_a_forced_choice_can_be_kept_for_every_round() -> None:
 def test_with_choice_none_no_call_runs_whatever_the_model_sends() -> None:
     runtime = Runtime(model=scripted([[call("add", a=1, b=1)], "ok"]))
     runtime.exec("go", tools=[add], tool_choice="none")
-    assert results(asked(runtime))[0].is_error and not asked(runtime).values
+    assert results(the_run(runtime))[0].is_error and not the_run(runtime).values
 
 
 def test_without_parallel_calls_only_the_first_of_a_message_runs() -> None:
     runtime = Runtime(model=scripted([[call("add", a=1, b=1), call("add", a=2, b=2)], "ok"]))
     runtime.exec("go", tools=[add], parallel_tool_calls=False)
-    first, second = results(asked(runtime))
+    first, second = results(the_run(runtime))
     assert first.text == "2" and second.is_error
 
 
@@ -358,8 +346,8 @@ def test_calls_of_a_truncated_reply_do_not_run_and_say_that_the_arguments_were_c
     cut = AssistantMessage([ToolCall("1", "add", {"a": 1, "b": 1})], "length")
     runtime = Runtime(model=says(cut, AssistantMessage([TextContent("ok")])))
     assert runtime.exec("go", tools=[add]) == "ok"
-    (result,) = results(asked(runtime))
-    assert result.is_error and "cut" in result.text and not asked(runtime).values
+    (result,) = results(the_run(runtime))
+    assert result.is_error and "cut" in result.text and not the_run(runtime).values
 
 
 def test_a_forced_choice_is_not_released_by_a_name_that_is_not_on_the_menu() -> None:
@@ -377,7 +365,7 @@ def test_a_forced_choice_is_not_released_by_a_name_that_is_not_on_the_menu() -> 
 def test_a_message_of_a_callback_is_reported_at_the_cap_too() -> None:
     runtime = Runtime(model=scripted(["one"]))
     runtime.exec("go", max_iterations=1, get_follow_up_messages=lambda: [UserMessage("more")])
-    assert asked(runtime).undelivered == [UserMessage("more", "follow_up")]
+    assert the_run(runtime).undelivered == [UserMessage("more", "follow_up")]
 
 
 @pytest.mark.parametrize(
@@ -404,7 +392,7 @@ def test_a_function_of_any_keywords_does_not_run_when_its_arguments_are_no_objec
     broken = AssistantMessage([ToolCall("1", "anything", {}, raw_arguments="[1")], "tool_use")
     runtime = Runtime(model=says(broken, AssistantMessage([TextContent("ok")])))
     runtime.exec("go", tools=[anything])
-    assert results(asked(runtime))[0].is_error and not asked(runtime).values
+    assert results(the_run(runtime))[0].is_error and not the_run(runtime).values
 
 
 def test_a_name_that_a_provider_would_refuse_is_not_replayed_as_it_came() -> None:
@@ -423,7 +411,7 @@ def test_a_provider_that_fails_ends_the_run_with_one_line_and_its_kind() -> None
     with pytest.raises(RunError, match=r"^Set OPENAI_API_KEY\.$") as caught:
         runtime.exec("go")
     assert caught.value.kind == "auth" and caught.value.run is runtime.last_run
-    assert (asked(runtime).stop_reason, asked(runtime).error) == ("error", "Set OPENAI_API_KEY.")
+    assert (the_run(runtime).stop_reason, the_run(runtime).error) == ("error", "Set OPENAI_API_KEY.")
 
 
 def test_a_failure_in_the_middle_of_a_reply_keeps_what_was_said_and_runs_no_call_of_it() -> None:
@@ -433,7 +421,7 @@ def test_a_failure_in_the_middle_of_a_reply_keeps_what_was_said_and_runs_no_call
     runtime = Runtime(model=says(broken))
     with pytest.raises(RunError, match=r"^x$"):
         runtime.exec("go", tools=[add])
-    run = asked(runtime)
+    run = the_run(runtime)
     assert run.text == "Let me" and not run.values and results(run)[0].is_error
 
 
@@ -444,7 +432,7 @@ def test_a_stream_without_its_closing_event_is_an_error() -> None:
     runtime = Runtime(model=Model("broken", "", stream))
     with pytest.raises(RunError) as caught:
         runtime.exec("go")
-    assert caught.value.kind == "connection" and asked(runtime).text == "half a sen"
+    assert caught.value.kind == "connection" and the_run(runtime).text == "half a sen"
 
 
 def test_the_script_of_replies_running_out_raises() -> None:
@@ -457,7 +445,7 @@ def test_after_an_error_the_same_conversation_can_go_on() -> None:
     runtime = Runtime(model=says(broken, AssistantMessage([TextContent("ok")])))
     with pytest.raises(RunError):
         runtime.exec("go", tools=[add])
-    assert runtime.exec("go on", tools=[add], history=asked(runtime).messages) == "ok"
+    assert runtime.exec("go on", tools=[add], history=the_run(runtime).messages) == "ok"
 
 
 def test_calls_without_ids_or_with_repeated_ones_get_ids_of_their_own() -> None:
@@ -468,9 +456,9 @@ def test_calls_without_ids_or_with_repeated_ones_get_ids_of_their_own() -> None:
 
     runtime = Runtime(model=says(calls(), calls(), AssistantMessage([TextContent("ok")])))
     runtime.exec("go", tools=[add])
-    ids = [result.tool_call_id for result in results(asked(runtime))]
+    ids = [result.tool_call_id for result in results(the_run(runtime))]
     assert len(set(ids)) == 4 and ids[1] == "x"
-    assert sorted(asked(runtime).values.values()) == [2, 2, 4, 4]
+    assert sorted(the_run(runtime).values.values()) == [2, 2, 4, 4]
 
 
 def test_a_second_exec_beside_the_first_is_refused() -> None:
@@ -533,7 +521,7 @@ def test_coroutine_functions_run_on_a_loop_that_goes_on_between_calls() -> None:
 
     runtime = Runtime(model=scripted([[call("wait", n=1), call("wait", n=2)], "ok"]))
     runtime.exec("go", tools=[wait])
-    assert [r.text for r in results(asked(runtime))] == ["1", "2"] and loops[0] is loops[1]
+    assert [r.text for r in results(the_run(runtime))] == ["1", "2"] and loops[0] is loops[1]
 
 
 def test_a_coroutine_function_that_raises_system_exit_does_not_end_the_loop_of_the_others() -> None:
@@ -545,7 +533,7 @@ def test_a_coroutine_function_that_raises_system_exit_does_not_end_the_loop_of_t
 
     runtime = Runtime(model=scripted([[call("leave"), call("stay")], "ok"]))
     runtime.exec("go", tools=[leave, stay])
-    first, second = results(asked(runtime))
+    first, second = results(the_run(runtime))
     assert first.is_error and second.text == "here"
 
 
@@ -555,7 +543,7 @@ def test_exec_on_the_loop_of_coroutine_functions_names_aexec_instead_of_blocking
 
     runtime = Runtime(model=scripted([[call("nested")], "ok"]))
     runtime.exec("go", tools=[nested])
-    assert "aexec" in results(asked(runtime))[0].text
+    assert "aexec" in results(the_run(runtime))[0].text
 
 
 def test_aexec_answers_from_async_code_and_nests_in_coroutine_functions() -> None:
@@ -564,7 +552,7 @@ def test_aexec_answers_from_async_code_and_nests_in_coroutine_functions() -> Non
 
     runtime = Runtime(model=scripted([[call("nested")], "inner answer", "ok"]))
     assert asyncio.run(runtime.aexec("go", tools=[nested])) == "ok"
-    run = asked(runtime)
+    run = the_run(runtime)
     assert [child.text for child in run.children["call_1"]] == ["inner answer"]
 
 
@@ -586,7 +574,7 @@ def test_a_cancelled_aexec_has_ended_its_run_before_the_cancellation_goes_on() -
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert asked(runtime).stop_reason == "aborted"
+        assert the_run(runtime).stop_reason == "aborted"
 
     asyncio.run(main())
 
@@ -597,4 +585,24 @@ def test_history_is_replayed_before_the_question() -> None:
     runtime = Runtime(model=scripted([lambda request: seen.append(request) or "Ada."]))
     runtime.exec("Who am I?", history=history, system="Be brief.")
     assert seen[0].messages == [*history, UserMessage("Who am I?")] and seen[0].system == "Be brief."
-    assert asked(runtime).messages[:2] == history and len(asked(runtime).new_messages) == 2
+    assert the_run(runtime).messages[:2] == history and len(the_run(runtime).new_messages) == 2
+
+
+@pytest.mark.parametrize("kind", ["turn_start", "message_end", "tool_start", "tool_end", "turn_end", "agent_end"])
+def test_a_listener_that_exits_ends_the_run_and_the_others_still_hear_it_all(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listen(event: AgentEvent) -> None:
+        if event.kind == kind:
+            raise SystemExit(3)
+
+    monkeypatch.setenv("OP_JUPYTER_EVENTS", str(tmp_path / "events"))
+    runtime = Runtime(model=scripted([[call("add", a=1, b=1), call("add", a=2, b=2)], "done"]))
+    with pytest.raises(SystemExit):
+        runtime.exec("go", tools=[add], on_event=listen)
+    run = the_run(runtime)
+    replies = [message for message in run.messages if isinstance(message, AssistantMessage)]
+    calls = [call.id for reply in replies for call in reply.tool_calls]
+    assert [result.tool_call_id for result in results(run)] == calls
+    heard = [json.loads(line)["kind"] for line in (tmp_path / "events").read_text().splitlines()]
+    assert heard.count("tool_end") == len(calls) and heard[-1] == "agent_end"

@@ -30,10 +30,10 @@ from op_jupyter.messages import (
 from op_jupyter.providers import Request, openai_chat
 from op_jupyter.providers._shared import to_json
 from op_jupyter.testing import call, scripted
+from tests.conversation import add, playing
 from tests.providers.adapter import KEY, Call
 from tests.providers.test_openai_chat import OpenAIChat
 from tests.providers.wire_server import WireServer
-from tests.seeds.script import playing
 
 answer = OpenAIChat().answer
 
@@ -46,11 +46,6 @@ def openai(server: WireServer, **settings: Any) -> Runtime:
 def server() -> Iterator[WireServer]:
     with WireServer().running() as server:
         yield server
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 def check_chat(messages: list[dict[str, Any]]) -> None:

@@ -15,10 +15,10 @@ from op_jupyter.events import AgentEvent, StreamEvent
 from op_jupyter.messages import ImageContent, Message, TextContent, ToolCall, UserMessage
 from op_jupyter.providers import Model, Request
 from op_jupyter.testing import call, scripted
+from tests.conversation import add, results, the_run
 from tests.providers.adapter import Call
 from tests.providers.wire_server import WireServer
-from tests.seeds.script import results, the_run
-from tests.test_cases_history import add, answer, check_chat, openai
+from tests.test_cases_history import answer, check_chat, openai
 from tests.test_interrupts import LONG, Silence, interrupt, when
 
 
@@ -30,11 +30,7 @@ def server() -> Iterator[WireServer]:
 
 def said(*messages: Message) -> list[str]:
     """What a person has said, in order."""
-    return [
-        "".join(block.text for block in message.content if isinstance(block, TextContent))
-        for message in messages
-        if isinstance(message, UserMessage)
-    ]
+    return [message.text for message in messages if isinstance(message, UserMessage)]
 
 
 # -------------------------------------------------------------------- queued messages

@@ -19,13 +19,7 @@ from op_jupyter.events import AgentEvent
 from op_jupyter.messages import ToolCall, ToolResultMessage, UserMessage
 from op_jupyter.providers import Request
 from op_jupyter.testing import call, scripted
-from op_jupyter.tools import registry
 from tests.conversation import Conversation, last_text
-
-
-@pytest.fixture(autouse=True)
-def empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registry", {})
 
 
 def pick(name: str, /, **arguments: Any) -> str:

@@ -8,15 +8,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
-from op_jupyter import Run, RunAborted, Runtime
-from op_jupyter.events import BlockStart, StreamEnd, StreamEvent
-from op_jupyter.messages import TextContent, ToolResultMessage
+from op_jupyter import RunAborted, Runtime
+from op_jupyter.events import AgentEvent, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.messages import TextContent
 from op_jupyter.providers import Model, Request
 from op_jupyter.testing import call, scripted
+from tests.conversation import results, the_run
 
 LONG = 30.0
 """Seconds that nothing here may really take."""
@@ -58,15 +60,6 @@ def when(reached: threading.Event, *actions: Callable[[], Any]) -> list[float]:
 
     threading.Thread(target=act, daemon=True).start()
     return times
-
-
-def the_run(runtime: Runtime) -> Run:
-    assert runtime.last_run is not None
-    return runtime.last_run
-
-
-def results(run: Run) -> list[ToolResultMessage]:
-    return [message for message in run.new_messages if isinstance(message, ToolResultMessage)]
 
 
 def test_an_interrupt_while_the_stream_is_silent_ends_the_run_and_keeps_what_was_said() -> None:
@@ -405,3 +398,23 @@ def test_a_function_past_its_timeout_is_left_and_the_result_says_that_it_may_go_
     (result,) = results(the_run(runtime))
     assert result.is_error and "0.05" in result.text and "still be running" in result.text
     release.set()
+
+
+def interrupted(n: int) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["listener", "validator"])
+def test_an_interrupt_that_our_handler_never_saw_ends_the_run_all_the_same(where: str) -> None:
+    def listen(event: AgentEvent) -> None:
+        if where == "listener" and event.kind == "tool_start":
+            raise KeyboardInterrupt
+
+    def checked(n: Annotated[int, AfterValidator(interrupted)]) -> str:
+        return "fine"
+
+    runtime = Runtime(model=scripted([[call("checked", n=1), call("checked", n=2)], "never"]))
+    with pytest.raises(KeyboardInterrupt):
+        runtime.exec("go", tools=[checked], on_event=listen)
+    run = the_run(runtime)
+    assert run.stop_reason == "error" and [result.tool_call_id for result in results(run)] == ["call_1", "call_2"]

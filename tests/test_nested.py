@@ -12,20 +12,7 @@ from op_jupyter import Run, RunError, Runtime, agentic_function, function
 from op_jupyter.events import AgentEvent
 from op_jupyter.providers import Request
 from op_jupyter.testing import call, scripted
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-def names(request: Request) -> list[str]:
-    return [tool.name for tool in request.tools]
-
-
-def the_run(runtime: Runtime) -> Run:
-    assert runtime.last_run is not None
-    return runtime.last_run
+from tests.conversation import add, offered, the_run
 
 
 def test_an_agentic_function_gets_the_current_runtime_and_its_run_stands_under_its_call() -> None:
@@ -46,7 +33,7 @@ def test_a_nested_run_inherits_the_outer_menu_unless_it_names_its_own() -> None:
     menus: list[list[str]] = []
 
     def inner(request: Request) -> str:
-        menus.append(names(request))
+        menus.append(offered(request))
         return "ok"
 
     def inherit() -> str:
@@ -65,7 +52,7 @@ def test_the_menu_is_inherited_wherever_the_context_is_copied(how: str) -> None:
     menus: list[list[str]] = []
 
     def inner(request: Request) -> str:
-        menus.append(names(request))
+        menus.append(offered(request))
         return "ok"
 
     def ask() -> str:
@@ -111,7 +98,7 @@ def test_a_bare_thread_gets_no_tools_rather_than_all() -> None:
         """Registered."""
 
     def inner(request: Request) -> str:
-        menus.append(names(request))
+        menus.append(offered(request))
         return "ok"
 
     other = Runtime(model=scripted([inner]))
@@ -130,7 +117,9 @@ def test_after_a_run_its_menu_is_forgotten_also_when_it_failed() -> None:
         raise RuntimeError
 
     menus: list[list[str]] = []
-    runtime = Runtime(model=scripted([[call("boom")], RuntimeError("gone"), lambda r: menus.append(names(r)) or "ok"]))
+    runtime = Runtime(
+        model=scripted([[call("boom")], RuntimeError("gone"), lambda r: menus.append(offered(r)) or "ok"])
+    )
     with pytest.raises(RunError):
         runtime.exec("go", tools=[boom])
     runtime.exec("again", tools=[])
@@ -174,7 +163,7 @@ def test_a_nested_run_that_fails_is_a_result_that_the_outer_model_reads() -> Non
 
     runtime = Runtime(model=scripted([[call("ask")], RunError("No credit left.", kind="quota"), "I see."]))
     assert runtime.exec("go", tools=[ask]) == "I see."
-    assert the_run(runtime).messages[2].text == "RunError: No credit left."  # type: ignore[union-attr]
+    assert the_run(runtime).messages[2].text == "RunError: No credit left."
 
 
 def test_events_of_a_nested_run_carry_the_call_they_run_under() -> None:
@@ -208,3 +197,42 @@ def test_usage_of_a_run_counts_the_runs_nested_in_it() -> None:
     runtime = Runtime(model=Model("x", "", lambda request: stream_of(next(replies))))
     runtime.exec("go", tools=[ask])
     assert the_run(runtime).usage == Usage(35, 6) and the_run(runtime).usage.total == 41
+
+
+def test_who_listens_to_a_nested_run_hears_that_run_alone() -> None:
+    inner: list[AgentEvent] = []
+    outer: list[AgentEvent] = []
+
+    def ask() -> str:
+        return runtime.exec("inner", tools=[], on_event=inner.append)
+
+    runtime = Runtime(model=scripted([[call("ask")], "in", "out"]))
+    runtime.exec("go", tools=[ask], on_event=outer.append)
+    assert inner == [event for event in outer if event.parent_call_id == "call_1"] and len(inner) > 4
+
+
+def test_what_a_function_leaves_behind_cannot_ask_in_a_run_that_is_over() -> None:
+    over = threading.Event()
+    failures: list[BaseException] = []
+
+    def later() -> None:
+        assert over.wait(30)
+        try:
+            runtime.exec("late", tools=[])
+        except RunError as error:
+            failures.append(error)
+        try:
+            asyncio.run(runtime.aexec("late", tools=[]))
+        except RunError as error:
+            failures.append(error)
+
+    def leave() -> None:
+        threads.append(threading.Thread(target=contextvars.copy_context().run, args=(later,)))
+        threads[0].start()
+
+    threads: list[threading.Thread] = []
+    runtime = Runtime(model=scripted([[call("leave")], "done", "never"]))
+    runtime.exec("go", tools=[leave])
+    over.set()
+    threads[0].join(30)
+    assert [str(error) for error in failures] == ["The run that this one would be part of is over."] * 2

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from op_jupyter import OutputError, Run, RunAborted, RunError, Runtime, function
@@ -343,8 +342,8 @@ class World:
 
     def check_what_the_person_sent(self, run: Run) -> None:
         """It is delivered once or undelivered once, and nothing waits any more."""
-        delivered = [text_of(m) for m in run.new_messages if isinstance(m, UserMessage) and m.source != "user"]
-        undelivered = [text_of(message) for message in run.undelivered]
+        delivered = [m.text for m in run.new_messages if isinstance(m, UserMessage) and m.source != "user"]
+        undelivered = [message.text for message in run.undelivered]
         assert run.queued == []
         for text in self.sent:
             places = delivered.count(text) + undelivered.count(text)
@@ -451,10 +450,6 @@ def replies(run: Run) -> list[AssistantMessage]:
     return [message for message in run.new_messages if isinstance(message, AssistantMessage)]
 
 
-def text_of(message: UserMessage) -> str:
-    return "".join(block.text for block in message.content if isinstance(block, TextContent))
-
-
 def check_answered(messages: list[Message]) -> None:
     """Every call has its one result, in order and right behind its message, and an id of its own."""
     left = iter(messages)
@@ -533,11 +528,6 @@ def play(plan: list[Question]) -> None:
             history = run.messages if question.goes_on else []
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(autouse=True)
-def registry_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registry", {})
 
 
 # Derandomized and without a database: it plays the same plans everywhere, so that a red run is a real one.

@@ -13,11 +13,7 @@ from op_jupyter.messages import ImageContent, TextContent
 from op_jupyter.providers import Request
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.testing import call, scripted
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.conversation import add
 
 
 def record(path: Path, replies: list[Any], question: Any = "1 + 2?") -> None:

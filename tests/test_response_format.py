@@ -143,7 +143,6 @@ NOT_FITTING: list[tuple[Any, str]] = [
     ({"type": "object", "additionalProperties": False}, '{"a": 1}'),
     (int, "[" * 50_000),
     ({}, "prose"),
-    ({"$ref": "https://example.org/schema.json"}, "1"),
 ]
 
 
@@ -207,6 +206,13 @@ def test_a_type_that_pydantic_does_not_understand_is_refused_before_anything_is_
         how(conversation, response_format=expected)
     assert not conversation.requests and conversation.runtime.last_run is None
     assert "\n" not in str(caught.value) and "arbitrary_types_allowed" not in str(caught.value)
+
+
+def test_a_schema_that_stands_elsewhere_is_refused_and_not_fetched() -> None:
+    conversation = Conversation("1")
+    with pytest.raises(ValueError, match="refers to 'https://example.org/schema.json', which is not in it"):
+        conversation.exec(response_format={"$ref": "https://example.org/schema.json"})
+    assert not conversation.requests
 
 
 def test_a_dict_that_is_no_json_schema_is_refused_before_anything_is_asked() -> None:

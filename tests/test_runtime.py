@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from op_jupyter import Run, RunError, Runtime, function
+from op_jupyter import Run, RunError, Runtime, agentic_function, current, default_runtime, function
 from op_jupyter.events import AgentEvent
 from op_jupyter.messages import ImageContent
 from op_jupyter.providers import Request
@@ -166,3 +167,20 @@ def test_halves_of_characters_do_not_keep_a_run_from_being_written(tmp_path: Pat
     recorder.save(tmp_path / "c.json")
     assert runtime.last_run and "\ufffd" in runtime.last_run.text
     assert Run.from_json(runtime.last_run.to_json()) == runtime.last_run
+
+
+def test_an_argument_that_aexec_does_not_know_is_an_error_that_names_it() -> None:
+    with pytest.raises(TypeError, match="aexec takes no argument 'max_rounds'"):
+        asyncio.run(Runtime(model=scripted(["x"])).aexec("go", max_rounds=3))  # type: ignore[call-overload]
+
+
+def test_a_runtime_of_ones_own_can_stand_in_for_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "_default_runtime", None)
+    assert default_runtime() is default_runtime()
+    current.set_default_runtime(Runtime(model=scripted(["It rains."])))
+
+    @agentic_function
+    def weather(runtime: Runtime) -> str:
+        return runtime.exec("How is it?")
+
+    assert weather() == "It rains."  # type: ignore[call-arg]

@@ -275,7 +275,8 @@ def from_json(text: str) -> Any:
         return pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError:
         try:
-            return _without_lone_surrogates(json.loads(text, strict=False, parse_constant=_refuse))
+            # Through both, which also refuses what would be nested too deeply for anyone who writes it.
+            return pydantic_core.from_json(to_json(json.loads(text, strict=False, parse_constant=_refuse)))
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
 

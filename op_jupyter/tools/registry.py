@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from op_jupyter.tools.call import by_name, check_schema, check_types
+from op_jupyter.tools.call import by_name
 from op_jupyter.tools.coerce import is_object
 from op_jupyter.tools.hints import name_of
 from op_jupyter.tools.schema import describe, given_schema
+from op_jupyter.tools.validation import check_schema, check_types
 
 Validator = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -5,6 +5,7 @@ Nothing is called or validated here; what a model cannot send is refused when th
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -26,9 +27,15 @@ from op_jupyter.tools.hints import (
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+    from referencing import Resource
+    from referencing._core import Resolver
 
 RUNTIME = "runtime"
 """The parameter that no model ever sees."""
+
+_PLAIN = (str, int, float, bool, type(None))
+"""The values that JSON has a literal for."""
 
 _AnyRequired: Any = Required
 _AnyNotRequired: Any = NotRequired
@@ -103,15 +110,33 @@ def given_schema(name: str, parameters: Any) -> dict[str, Any]:
 
 
 def check_json_schema(what: str, schema: dict[str, Any]) -> None:
-    """Raise `ValueError` when `schema` is not a JSON Schema."""
+    """Raise `ValueError` when `schema` is not a JSON Schema that stands by itself."""
     from jsonschema import Draft202012Validator, SchemaError
     from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
 
+    if not _is_json(schema):
+        raise ValueError(f"{what} is not valid JSON Schema: it holds something that is not JSON")
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
+        resource = DRAFT202012.create_resource(schema)
+        _follow_references(what, resource, Registry().resolver_with_root(resource))
     except SchemaError as error:
         where = "".join(f"[{part!r}]" for part in error.absolute_path)
         raise ValueError(f"{what}{where} is not valid JSON Schema: {error.message}") from None
+
+
+def _follow_references(what: str, resource: Resource[Any], resolver: Resolver[Any]) -> None:
+    from referencing.exceptions import Unresolvable
+
+    if is_object(resource.contents) and isinstance(reference := resource.contents.get("$ref"), str):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable:
+            raise ValueError(f"{what} refers to {reference!r}, which is not in it") from None
+    for part in resource.subresources():
+        _follow_references(what, part, resolver.in_subresource(part))
 
 
 def _unseen(
@@ -179,7 +204,41 @@ def _adapter(
     # A TypedDict, not a model: its fields may have any name.
     typed_dict: Any = typing_extensions.TypedDict
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed_dict(name, fields, **extra))
-    return adapter, _without_titles(adapter.json_schema())
+    return adapter, _without_titles(adapter.json_schema(schema_generator=json_schema_generator()))
+
+
+@functools.cache
+def json_schema_generator() -> type[GenerateJsonSchema]:
+    """What pydantic makes JSON Schemas with, but for types of which its own validation takes no JSON.
+
+    For those it raises `PydanticInvalidForJsonSchema`.
+    """
+    from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaValue
+    from pydantic_core import core_schema
+
+    class OfWhatCanBeSent(GenerateJsonSchema):
+        def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+            if not all(isinstance(member.value, _PLAIN) for member in schema["members"]):
+                return self.handle_invalid_for_json_schema(schema, "an enum of other values than texts and numbers")
+            return super().enum_schema(schema)
+
+        def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+            if not all(isinstance(value, _PLAIN) for value in schema["expected"]):
+                return self.handle_invalid_for_json_schema(schema, "a literal that is neither text nor number")
+            return super().literal_schema(schema)
+
+        def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
+            return self.handle_invalid_for_json_schema(schema, "a class")
+
+        def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+            key = self.generate_inner(schema.get("keys_schema", core_schema.any_schema()))
+            if "$ref" in key:
+                key = self.get_schema_from_definitions(JsonRef(key["$ref"])) or {}
+            if key.get("type") in ("array", "object"):
+                return self.handle_invalid_for_json_schema(schema, "a dict whose keys are not texts")
+            return super().dict_schema(schema)
+
+    return OfWhatCanBeSent
 
 
 def explained(reason: Exception) -> str:
@@ -195,11 +254,7 @@ def explained(reason: Exception) -> str:
 
 
 def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes out of names.
-
-    Raises:
-        TypeError: when a value that is to be picked is no plain one, such as a tuple, which JSON cannot give back.
-    """
+    """The schema without the titles that pydantic makes out of names, and without what JSON cannot say."""
     if is_array(schema):
         return [_without_titles(item) for item in schema]
     if not is_object(schema):
@@ -209,8 +264,6 @@ def _without_titles(schema: Any) -> Any:
         if keyword in ("properties", "$defs"):
             kept[keyword] = {name: _without_titles(item) for name, item in value.items()}
         elif keyword in ("default", "const", "enum", "examples"):
-            if keyword == "enum" and any(is_array(item) or is_object(item) for item in value):
-                raise TypeError("its values are neither texts nor numbers")
             if keyword not in ("default", "examples") or _is_json(value):
                 kept[keyword] = value
         elif keyword != "title":

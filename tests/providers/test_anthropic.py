@@ -16,6 +16,7 @@ from op_jupyter.events import StreamEnd
 from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, Usage, UserMessage
 from op_jupyter.providers import Connection, Request, resolve
 from op_jupyter.providers.anthropic import DEFAULT_MODEL, model
+from tests.conversation import add
 from tests.providers.adapter import ADD, KEY, Reader, Reply
 from tests.providers.anthropic_wire import Anthropic, block, call, event, message_start, text, thinking, whole
 from tests.providers.conformance import Conformance
@@ -244,11 +245,6 @@ class TestAnthropic(Conformance):
         assert server.asked[1].body == server.asked[2].body
         kinds = [block["type"] for block in server.asked[1].body["messages"][1]["content"]]
         assert kinds == ["thinking", "server_tool_use", "web_search_tool_result", "text"]
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 def now() -> str:

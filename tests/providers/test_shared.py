@@ -79,3 +79,12 @@ def test_bytes_that_are_no_utf_8_are_replaced() -> None:
 )
 def test_arguments_are_an_object_or_kept_as_they_were_written(text: str, arguments: Any, raw: str | None) -> None:
     assert parse_arguments(text) == (arguments, raw)
+
+
+@pytest.mark.parametrize("depth", [250, 900, 100_000])
+@pytest.mark.parametrize("innermost", ["1", '"a\nb"'])
+def test_arguments_nested_more_deeply_than_anyone_can_write_are_kept_as_they_were_written(
+    depth: int, innermost: str
+) -> None:
+    text = '{"a":' * depth + innermost + "}" * depth
+    assert parse_arguments(text) == ({}, text)

@@ -9,13 +9,6 @@ from typing import Any
 
 import pytest
 
-from op_jupyter.tools import registry
-
-
-@pytest.fixture(autouse=True)
-def empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registry", {})
-
 
 @dataclass
 class Spied:

@@ -13,17 +13,12 @@ import pytest
 from op_jupyter import DecisionError, Runtime, agent_loop
 from op_jupyter.providers import openai_chat
 from op_jupyter.testing import call
+from tests.conversation import add, offered, playing, results, the_run
 from tests.providers.adapter import KEY, Call
 from tests.providers.test_openai_chat import OpenAIChat
 from tests.providers.wire_server import WireServer
-from tests.seeds.script import offered, playing, results, the_run
 
 NAMED: Any = {"type": "function", "name": "add"}
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 def now() -> str:

@@ -14,8 +14,8 @@ from op_jupyter.messages import AssistantMessage, TextContent, ToolCall
 from op_jupyter.providers.scripted import Reply
 from op_jupyter.testing import call
 from op_jupyter.tools import gates, registry
+from tests.conversation import offered, playing, results, the_run
 from tests.seeds.conftest import Spy
-from tests.seeds.script import offered, playing, results, the_run
 
 SPEC = {
     "name": "lookup",

@@ -15,13 +15,8 @@ from op_jupyter.messages import AssistantMessage, TextContent, ToolCall, ToolRes
 from op_jupyter.providers import Model, Request
 from op_jupyter.providers.scripted import Reply
 from op_jupyter.testing import call
+from tests.conversation import add, offered, playing, results, the_run
 from tests.seeds.conftest import Spy
-from tests.seeds.script import offered, playing, results, the_run
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 def fail(message: str) -> None:
@@ -36,10 +31,6 @@ def ending(stop_reason: Any, *content: Any) -> Model:
         return stream_of(AssistantMessage(list(content), stop_reason, error_message="overloaded"))
 
     return Model("scripted", "", stream)
-
-
-def texts(message: Any) -> str:
-    return "".join(block.text for block in message.content if isinstance(block, TextContent))
 
 
 # -------------------------------------------------------------------- _run_loop
@@ -106,7 +97,7 @@ def test_execute_tool_calls_appends_toolresultmessages_to_the_context_and_to_the
 
 def test_the_history_of_the_next_round_carries_the_results_and_the_model_decides_by_them() -> None:
     def decide(request: Request) -> Any:
-        return "small" if texts(request.messages[-1]) == "3" else [call("add", a=1, b=1)]
+        return "small" if request.messages[-1].text == "3" else [call("add", a=1, b=1)]
 
     model, _ = playing([call("add", a=1, b=2)], decide)
     assert Runtime(model).exec("1 + 2?", tools=[add]) == "small"
@@ -226,7 +217,7 @@ def test_steering_messages_in_the_middle_let_skip_tool_call_answer_the_rest_and_
     assert ran == [1] and [one.arguments["n"] for *_, one in skip_tool_call.arguments] == [2, 3]
     skipped = results(the_run(runtime))[1:]
     assert [(r.text, r.is_error) for r in skipped] == [("Skipped due to queued user message", True)] * 2
-    assert texts(requests[1].messages[-1]) == "Stop that."
+    assert requests[1].messages[-1].text == "Stop that."
 
 
 # -------------------------------------------------------------------- termination
@@ -333,7 +324,7 @@ def test_nested_agentic_functions_unfold_the_same_mechanism_recursively() -> Non
 
     def reply(request: Request) -> Any:
         last = request.messages[-1]
-        return "done" if last.kind != "user" or texts(last) == "0" else [call("divide", depth=int(texts(last)) - 1)]
+        return "done" if last.kind != "user" or last.text == "0" else [call("divide", depth=int(last.text) - 1)]
 
     model, _ = playing(*[reply] * 7)
     outer = Runtime(model)

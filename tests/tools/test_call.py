@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
-from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.call import call_tool
 from op_jupyter.tools.registry import as_tool
+from op_jupyter.tools.validation import validate_tool_arguments
 
 
 class Query(BaseModel):
@@ -387,3 +388,9 @@ def test_what_an_async_function_yields_or_raises_comes_when_it_is_awaited() -> N
     waiting = call_tool(as_tool(fails), {})
     with pytest.raises(KeyError):
         asyncio.run(waiting)
+
+
+def test_what_stands_in_an_all_of_alone_is_coerced_as_if_it_stood_there_itself() -> None:
+    parameters = {"properties": {"many": {"allOf": [{"$ref": "#/$defs/many"}]}}, "$defs": {"many": {"type": "array"}}}
+    tool = as_tool({"spec": {"name": "f", "parameters": parameters}, "execute": dict})
+    assert validate_tool_arguments(tool, {"many": "[1]"}) == {"many": [1]}

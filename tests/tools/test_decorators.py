@@ -13,10 +13,11 @@ import pytest
 
 from op_jupyter.errors import RunError
 from op_jupyter.tools import decorators
-from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.call import call_tool
 from op_jupyter.tools.decorators import agentic_function, function
 from op_jupyter.tools.gates import exposed
 from op_jupyter.tools.registry import as_tool, registered
+from op_jupyter.tools.validation import validate_tool_arguments
 
 
 class FakeRuntime:

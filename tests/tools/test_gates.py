@@ -10,10 +10,10 @@ import pytest
 
 from op_jupyter import agentic_function, function
 from op_jupyter.messages import ToolResultMessage
-from op_jupyter.providers import Request
 from op_jupyter.testing import call
 from op_jupyter.tools import gates
 from tests.conversation import Conversation
+from tests.conversation import offered as offered_names
 
 
 @pytest.fixture(autouse=True)
@@ -21,15 +21,11 @@ def nothing_is_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "disabled", set())
 
 
-def names(request: Request) -> list[str]:
-    return [tool.name for tool in request.tools]
-
-
 def offered(**arguments: Any) -> list[str]:
     """The menu of a run with these arguments."""
     conversation = Conversation("ok")
     conversation.runtime.exec("go", **arguments)
-    return names(conversation.requests[0])
+    return offered_names(conversation.requests[0])
 
 
 def results(conversation: Conversation) -> list[ToolResultMessage]:
@@ -257,7 +253,7 @@ def test_a_deferred_function_is_a_name_and_one_line_until_it_is_loaded() -> None
     conversation = Conversation([call("tool_search", query="get_weather")], [call("get_weather", n=1)], "Sunny.")
     assert conversation.exec(tools=None) == "Sunny."
     first, second, third = conversation.requests
-    assert names(first) == ["now", "tool_search"]
+    assert offered_names(first) == ["now", "tool_search"]
     (search,) = [spec for spec in first.tools if spec.name == "tool_search"]
     listed = [line for line in search.description.splitlines() if line.startswith("- ")]
     assert listed == [
@@ -267,7 +263,7 @@ def test_a_deferred_function_is_a_name_and_one_line_until_it_is_loaded() -> None
             "- read_mail: Read mails of a city.",
         )
     ]
-    assert names(second) == names(third) == ["now", "tool_search", "get_weather"]
+    assert offered_names(second) == offered_names(third) == ["now", "tool_search", "get_weather"]
     (spec,) = [spec for spec in second.tools if spec.name == "get_weather"]
     assert spec.parameters["properties"]["n"]["type"] == "integer"
     loaded, result = results(conversation)
@@ -311,7 +307,7 @@ def test_functions_are_found_by_name_or_by_words(query: str, found: list[str]) -
     weather()
     conversation = Conversation([call("tool_search", query=query)], "ok")
     conversation.exec(tools=None)
-    assert names(conversation.requests[1]) == ["now", "tool_search", *found]
+    assert offered_names(conversation.requests[1]) == ["now", "tool_search", *found]
 
 
 @pytest.mark.parametrize("query", ["quantum", "", "?!"])
@@ -321,7 +317,7 @@ def test_when_nothing_is_found_the_result_says_so_with_what_there_is(query: str)
     conversation.exec(tools=None)
     (result,) = results(conversation)
     assert result.is_error and "get_weather, send_mail, read_mail" in result.text
-    assert names(conversation.requests[1]) == ["now", "tool_search"]
+    assert offered_names(conversation.requests[1]) == ["now", "tool_search"]
 
 
 def test_several_searches_add_up_and_one_for_what_is_loaded_is_answered_again() -> None:
@@ -335,7 +331,7 @@ def test_several_searches_add_up_and_one_for_what_is_loaded_is_answered_again() 
     )
     conversation.exec(tools=None)
     everything = ["now", "tool_search", "get_weather", "send_mail", "read_mail"]
-    assert [names(request) for request in conversation.requests[1:]] == [everything[:3], *[everything] * 3]
+    assert [offered_names(request) for request in conversation.requests[1:]] == [everything[:3], *[everything] * 3]
     assert not any(result.is_error for result in results(conversation))
 
 
@@ -348,7 +344,7 @@ def test_a_name_with_a_dash_is_found_alone() -> None:
         register(type(added)(**{field: getattr(added, field) for field in added.__slots__} | {"defer": True}))
     conversation = Conversation([call("tool_search", query="my-tool")], "ok")
     conversation.exec(tools=None)
-    assert names(conversation.requests[1]) == ["tool_search", "my-tool"]
+    assert offered_names(conversation.requests[1]) == ["tool_search", "my-tool"]
 
 
 def test_without_deferred_functions_there_is_no_search() -> None:
@@ -364,7 +360,7 @@ def test_presets_and_allow_keep_what_is_deferred_deferred() -> None:
     tool("later", defer=True, toolset=["x"]), tool("other", defer=True)
     conversation = Conversation([call("tool_search", query="other later")], "ok")
     conversation.exec(tools=None, toolset="x")
-    assert [names(request) for request in conversation.requests] == [["tool_search"], ["tool_search", "later"]]
+    assert [offered_names(request) for request in conversation.requests] == [["tool_search"], ["tool_search", "later"]]
     assert offered(tools_allow=["later"]) == ["tool_search"]
 
 
@@ -372,7 +368,7 @@ def test_a_choice_that_names_a_deferred_function_loads_it() -> None:
     weather()
     conversation = Conversation([call("send_mail")], "ok")
     conversation.exec(tools=None, tool_choice={"type": "function", "name": "send_mail"})
-    assert sorted(names(conversation.requests[0])) == ["now", "send_mail", "tool_search"]
+    assert sorted(offered_names(conversation.requests[0])) == ["now", "send_mail", "tool_search"]
     search = next(spec for spec in conversation.requests[0].tools if spec.name == "tool_search")
     assert "send_mail" not in search.description and "get_weather" in search.description
     assert results(conversation)[0].text == "send_mail"
@@ -434,11 +430,11 @@ def test_a_nested_run_inherits_what_is_deferred_and_what_is_loaded() -> None:
     )
     assert conversation.exec(tools=None) == "done"
     _, inner, inner_again, outer_again = conversation.requests
-    assert set(names(inner)) == {"now", "ask", "get_weather", "tool_search"}
+    assert set(offered_names(inner)) == {"now", "ask", "get_weather", "tool_search"}
     listed = next(spec.description for spec in inner.tools if spec.name == "tool_search")
     assert "send_mail" in listed and "get_weather" not in listed
-    assert set(names(inner_again)) == {"now", "ask", "get_weather", "tool_search", "send_mail"}
-    assert set(names(outer_again)) == {"now", "ask", "get_weather", "tool_search"}, "the child loads for itself"
+    assert set(offered_names(inner_again)) == {"now", "ask", "get_weather", "tool_search", "send_mail"}
+    assert set(offered_names(outer_again)) == {"now", "ask", "get_weather", "tool_search"}, "the child loads for itself"
     (child,) = conversation.run.children["call_2"]
     assert [message.text for message in child.messages if isinstance(message, ToolResultMessage)][1:] == [
         *("get_weather", "send_mail")
@@ -450,7 +446,7 @@ def test_when_all_is_loaded_a_nested_run_has_nothing_to_search() -> None:
     conversation = Conversation([call("tool_search", query="later"), call("ask")], "inner", "done")
     function(nested(conversation))
     conversation.exec(tools=None)
-    assert sorted(names(conversation.requests[1])) == ["ask", "later"]
+    assert sorted(offered_names(conversation.requests[1])) == ["ask", "later"]
 
 
 def test_a_nested_run_inherits_a_function_named_tool_search_that_is_the_users_own() -> None:
@@ -460,7 +456,7 @@ def test_a_nested_run_inherits_a_function_named_tool_search_that_is_the_users_ow
 
     conversation = Conversation([call("ask")], [call("tool_search", where="shed")], "inner", "done")
     conversation.exec(tools=[tool_search, nested(conversation)])
-    assert names(conversation.requests[1]) == ["tool_search", "ask"]
+    assert offered_names(conversation.requests[1]) == ["tool_search", "ask"]
     (child,) = conversation.run.children["call_1"]
     assert list(child.values.values()) == ["nothing in shed"]
 
@@ -470,8 +466,8 @@ def test_a_nested_run_may_name_a_deferred_function_and_has_it_in_full() -> None:
     conversation = Conversation([call("ask")], [call("later")], "inner", "done")
     function(nested(conversation, tools=[later]))
     conversation.exec(tools=None)
-    assert names(conversation.requests[1]) == ["later"]
-    assert names(conversation.requests[3]) == ["ask", "tool_search"]
+    assert offered_names(conversation.requests[1]) == ["later"]
+    assert offered_names(conversation.requests[3]) == ["ask", "tool_search"]
 
 
 def test_a_nested_run_may_force_a_deferred_function() -> None:
@@ -479,7 +475,7 @@ def test_a_nested_run_may_force_a_deferred_function() -> None:
     conversation = Conversation([call("ask")], [call("later")], "inner", "done")
     function(nested(conversation, tool_choice={"type": "function", "name": "later"}))
     conversation.exec(tools=None)
-    assert sorted(names(conversation.requests[1])) == ["ask", "later"]
+    assert sorted(offered_names(conversation.requests[1])) == ["ask", "later"]
 
 
 def test_the_gates_are_asked_again_at_each_nested_run() -> None:
@@ -488,6 +484,6 @@ def test_the_gates_are_asked_again_at_each_nested_run() -> None:
     conversation = Conversation([call("ask"), call("ask")], "one", "two", "done")
     function(nested(conversation))
     conversation.exec(tools=None)
-    assert [sorted(names(request)) for request in conversation.requests] == [
+    assert [sorted(offered_names(request)) for request in conversation.requests] == [
         *(["ask", "door"], ["ask", "door"], ["ask"], ["ask", "door"])
     ]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from op_jupyter.tools.call import call_tool, validate_tool_arguments
+from op_jupyter.tools.call import call_tool
 from op_jupyter.tools.decorators import function
 from op_jupyter.tools.registry import as_tool, menu, registered
+from op_jupyter.tools.validation import validate_tool_arguments
 
 SPEC = {
     "name": "lookup",
@@ -135,6 +136,21 @@ def test_a_class_is_not_a_tool() -> None:
         ({"name": "a b"}, ValueError, "'a b' cannot be the name of a tool"),
         ({"name": "f", "parameters": "x"}, TypeError, "f: parameters is of type str, and must be a JSON Schema"),
         ({"name": "f", "parameters": {"type": "string"}}, ValueError, "f: parameters has the type 'string'"),
+        (
+            {"name": "f", "parameters": {"properties": {"a": {"$ref": "#/$defs/nothing"}}}},
+            ValueError,
+            r"f: parameters refers to '#/\$defs/nothing', which is not in it",
+        ),
+        (
+            {"name": "f", "parameters": {"properties": {"a": {"$ref": "https://somewhere.else/schema"}}}},
+            ValueError,
+            "f: parameters refers to 'https://somewhere.else/schema', which is not in it",
+        ),
+        (
+            {"name": "f", "parameters": {"properties": {"a": {"default": float("nan")}}}},
+            ValueError,
+            "f: parameters is not valid JSON Schema: it holds something that is not JSON",
+        ),
         (
             {"name": "f", "parameters": {"properties": {"a": {"type": "text"}}}},
             ValueError,

@@ -337,3 +337,13 @@ def test_a_value_in_a_text_is_whole() -> None:
     assert to_text("x" * 1_000_000) == "x" * 1_000_000
     assert (to_text(None), to_text(""), to_text([1]), to_text(DAY)) == ("None", "", "[1]", "2024-02-29")
     assert to_text(pd.DataFrame({"a": [1]})).startswith("DataFrame, 1 rows")
+
+
+def test_what_could_be_drawn_and_is_not_is_text() -> None:
+    class Plot:
+        def _repr_png_(self) -> None: ...
+
+        def __repr__(self) -> str:
+            return "an empty plot"
+
+    assert text(Plot()) == "an empty plot"

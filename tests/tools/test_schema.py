@@ -271,8 +271,30 @@ class Connection:
     """Something that no JSON can say."""
 
 
+class Peculiar:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise LookupError("no schema\nof mine")
+
+
+class Mixed(enum.Enum):
+    WORD = "word"
+    PAIR = (1, 2)
+
+
 @pytest.mark.parametrize(
-    ("annotation", "said"), [(Connection, "Connection"), (list[Connection], "Connection"), (Callable[[], int], "Call")]
+    ("annotation", "said"),
+    [
+        (Connection, "Connection"),
+        (list[Connection], "Connection"),
+        (Callable[[], int], "Callable"),
+        (Mixed, "Mixed"),
+        (Peculiar, "Peculiar (no schema)"),
+        (Literal[Mixed.WORD], "Mixed"),
+        (list[Literal[b"raw"]], "raw"),
+        (type[int], "type[int]"),
+        (dict[tuple[int, int], str], "tuple[int, int]"),
+    ],
 )
 def test_what_a_model_cannot_send_is_an_error_that_says_what_to_do(annotation: Any, said: str) -> None:
     def query(sql: str, db: Any) -> None: ...
@@ -300,3 +322,11 @@ def test_a_parameter_name_that_providers_refuse_is_an_error() -> None:
 
     with pytest.raises(ValueError, match="weather: providers refuse the parameter name 'größe'"):
         describe(namespace["weather"])
+
+
+def test_a_docstring_that_cannot_be_parsed_still_describes_the_function() -> None:
+    def f(x: int) -> None: ...
+
+    # The parser breaks off at this one with an IndexError.
+    f.__doc__ = "Add.\n\nArgs:\n    x: y\nArgs:\nArgs:\n:  :type:param a b c d e f: x\n"
+    assert describe(f).description == "Add."
