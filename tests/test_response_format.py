@@ -210,7 +210,7 @@ def test_a_type_that_pydantic_does_not_understand_is_refused_before_anything_is_
 
 def test_a_schema_that_stands_elsewhere_is_refused_and_not_fetched() -> None:
     conversation = Conversation("1")
-    with pytest.raises(ValueError, match="refers to 'https://example.org/schema.json', which is not in it"):
+    with pytest.raises(ValueError, match=r"refers to 'https://example\.org/schema\.json', which is not in it"):
         conversation.exec(response_format={"$ref": "https://example.org/schema.json"})
     assert not conversation.requests
 
