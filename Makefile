@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 FRONT_END := labextension/dist/package.json
 NODE_MODULES := labextension/node_modules/.package-lock.json
 
-.PHONY: install demo lab test check check-python check-front-end test-front-end test-python chromium clean
+.PHONY: install demo lab test bench check check-python check-front-end test-front-end test-python chromium clean
 
 install: $(INSTALLED)
 
@@ -47,6 +47,9 @@ test-front-end: $(NODE_MODULES)
 test-python: $(INSTALLED) chromium
 	$(BIN)/python -m op_jupyter.providers.local
 	$(BIN)/pytest --nbval
+
+bench: $(INSTALLED)
+	$(BIN)/python -m tests.bench
 
 # For the browser tests, which are skipped where there is none, but never in CI.
 chromium:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -12,10 +14,14 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
+PREFIXES = ("ANTHROPIC_", "AWS_", "AZURE_", "GEMINI_", "GOOGLE_", "OLLAMA_", "OPENAI_", "OP_JUPYTER_")
+
+
 @pytest.fixture(autouse=True)
 def no_keys_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OP_JUPYTER_MODEL", "OP_JUPYTER_EVENTS", "OP_JUPYTER_REPLAY"):
-        monkeypatch.delenv(name, raising=False)
+    for name in os.environ:
+        if name.startswith(PREFIXES):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)

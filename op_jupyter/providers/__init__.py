@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from typing_extensions import TypedDict
@@ -130,30 +131,60 @@ class Model:
         return f"{self.provider}:{self.name}" if self.name else self.provider
 
 
-PROVIDERS: dict[str, tuple[str, str | None]] = {
-    "openai": ("op_jupyter.providers.openai_chat", "openai"),
-    "anthropic": ("op_jupyter.providers.anthropic", "anthropic"),
-    "local": ("op_jupyter.providers.local", "xllamacpp"),
-    "replay": ("op_jupyter.providers.replay", None),
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where the functions of a provider are, and what there has to be for them.
+
+    `module` has `model(name) -> Model`, and `models(connection) -> list[str]` where the provider says what it offers.
+    `extra` is what to install for `package` to be there. One of the variables `keys` holds a key. `default` is the
+    model to ask where none is named.
+    """
+
+    module: str
+    extra: str = ""
+    package: str = ""
+    keys: tuple[str, ...] = ()
+    default: str = ""
+
+
+# The default models are those of November 2026: small, quick, and good with functions.
+PROVIDERS: dict[str, Provider] = {
+    "openai": Provider("openai_chat", "openai", "openai", ("OPENAI_API_KEY",), "gpt-5.4-mini"),
+    "anthropic": Provider("anthropic", "anthropic", "anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5"),
+    "local": Provider("local", "local", "xllamacpp"),
+    "replay": Provider("replay"),
 }
-"""For every prefix the module that has its `model(name) -> Model`, and the package that its extra installs."""
+"""The provider that stands for a prefix; keys are looked for in this order."""
 
 
 def resolve(spec: str) -> Model:
-    """The model that `provider:name` names.
+    """The model that `provider:name` names, or without a name the default one of the provider.
 
     Raises:
         RunError: of kind `setup`, when the prefix is unknown, the extra is not installed, or the provider says so.
     """
-    provider, _, name = spec.partition(":")
-    if provider not in PROVIDERS:
-        known = ", ".join(f"{prefix}:" for prefix in PROVIDERS)
-        raise RunError(f"Unknown model {spec!r}: a model is named provider:model, with one of {known}", kind="setup")
-    module_name, package = PROVIDERS[provider]
-    if package and find_spec(package) is None:
-        raise RunError(f"{provider}: needs another package: pip install 'op_jupyter[{provider}]'", kind="setup")
-    model: Model = importlib.import_module(module_name).model(name)
+    prefix, _, name = spec.partition(":")
+    module, provider = _module(prefix), PROVIDERS[prefix]
+    model: Model = module.model(name or provider.default)
     return model
+
+
+def _module(prefix: str) -> ModuleType:
+    if prefix not in PROVIDERS:
+        known = ", ".join(f"{known}:" for known in PROVIDERS)
+        reason = f"There is no provider {prefix!r}: a model is named provider:model, with one of {known}"
+        raise RunError(reason, kind="setup")
+    provider = PROVIDERS[prefix]
+    if provider.package and not _is_installed(provider.package):
+        raise RunError(f"{prefix}: needs another package: pip install 'op_jupyter[{provider.extra}]'", kind="setup")
+    return importlib.import_module(f"op_jupyter.providers.{provider.module}")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # not even the package that it is a part of
+        return False
 
 
 def default_model() -> str:
@@ -164,13 +195,15 @@ def default_model() -> str:
     """
     if named := os.environ.get("OP_JUPYTER_MODEL"):
         return named
-    if os.environ.get("OPENAI_API_KEY"):
-        return "openai:"
+    for prefix, provider in PROVIDERS.items():
+        if any(os.environ.get(key) for key in provider.keys):
+            return f"{prefix}:"
     try:
         resolve("local:")
     except RunError as error:
+        keys = ", ".join(key for provider in PROVIDERS.values() for key in provider.keys)
         raise RunError(
-            "There is no model to ask: set OPENAI_API_KEY, or name one in OP_JUPYTER_MODEL as provider:model, or use "
+            f"There is no model to ask: set a key ({keys}), or name one in OP_JUPYTER_MODEL as provider:model, or use "
             f"the embedded one ({error})",
             kind="setup",
         ) from None

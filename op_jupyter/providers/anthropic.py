@@ -39,14 +39,13 @@ if TYPE_CHECKING:
     Client: TypeAlias = Anthropic | AnthropicBedrock | AnthropicBedrockMantle | AnthropicVertex
 
 KEY_HINT = "set ANTHROPIC_API_KEY, or pass api_key="
-DEFAULT_MODEL = "claude-haiku-5-5"  # of November 2026: small, quick, and can be made to pick a function
 CONTEXT_TOKENS = 200_000  # of the smallest since Claude 3
 MAX_TOKENS = 32_000  # one has to be said; every model since Claude 4 can write as much
 
 
 def model(name: str) -> Model:
-    """The model that Anthropic, or the server at `base_url`, calls `name`; a small one of theirs when that is empty."""
-    return Model(PROVIDER, name or DEFAULT_MODEL, stream, CONTEXT_TOKENS)
+    """The model that Anthropic, or the server at `base_url`, calls `name`."""
+    return Model(PROVIDER, name, stream, CONTEXT_TOKENS)
 
 
 def stream(request: Request) -> Iterator[StreamEvent]:

@@ -49,12 +49,11 @@ if TYPE_CHECKING:
 
 KEY_HINT = "set OPENAI_API_KEY, or pass api_key="
 MOST_OF_AN_ID = 40
-DEFAULT_MODEL = "gpt-5.4-mini"  # of November 2026: small, quick, and good with functions
 
 
 def model(name: str) -> Model:
-    """The model that OpenAI, or the server at `base_url`, calls `name`; a small one of OpenAI's when that is empty."""
-    return Model(PROVIDER, name or DEFAULT_MODEL, stream)
+    """The model that OpenAI, or the server at `base_url`, calls `name`."""
+    return Model(PROVIDER, name, stream)
 
 
 def stream(request: Request) -> Iterator[StreamEvent]:

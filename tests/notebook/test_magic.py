@@ -136,7 +136,7 @@ def test_a_failed_run_leaves_the_cassette_as_it_was(ready: InteractiveShell, cas
         ("--out class", "hi", "UsageError: --out takes a name, not 'class'"),
         ("--out 3x", "hi", "UsageError: --out takes a name, not '3x'"),
         ("", "   ", "UsageError: There is nothing to ask"),
-        ("--model gpt-5", "hi", "RunError: Unknown model 'gpt-5': a model is named provider:model"),
+        ("--model gpt-5", "hi", "RunError: There is no provider 'gpt-5': a model is named provider:model"),
         ("--model openai:gpt-5", "hi", "set OPENAI_API_KEY"),
         ("--model replay:none.json", "hi", "RunError: There is no cassette 'none.json'. Record it"),
         ("--model replay:text.txt", "hi", "RunError: 'text.txt' is not a cassette of op_jupyter."),

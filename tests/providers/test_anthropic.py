@@ -14,8 +14,8 @@ import pytest
 from op_jupyter import Run, RunError, Runtime
 from op_jupyter.events import StreamEnd
 from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, Usage, UserMessage
-from op_jupyter.providers import Connection, Request, resolve
-from op_jupyter.providers.anthropic import DEFAULT_MODEL, model
+from op_jupyter.providers import Connection, Request
+from op_jupyter.providers.anthropic import model
 from tests.conversation import add
 from tests.providers.adapter import ADD, KEY, Reader, Reply
 from tests.providers.anthropic_wire import Anthropic, block, call, event, message_start, text, thinking, whole
@@ -268,11 +268,3 @@ def shown(run: Run) -> Iterator[Any]:
 def one_end(connection: Connection) -> StreamEnd:
     request = Request("claude-test", None, [UserMessage("Hi")], [ADD], connection=connection)
     return Reply(list(model("claude-test").stream(request))).end
-
-
-# -------------------------------------------------------------------- the model
-
-
-def test_without_a_name_there_is_a_default_model() -> None:
-    assert str(resolve("anthropic:")) == f"anthropic:{DEFAULT_MODEL}"
-    assert str(resolve("anthropic:claude-opus-5-5")) == "anthropic:claude-opus-5-5"

@@ -13,7 +13,7 @@ import pytest
 from op_jupyter.events import StreamEnd
 from op_jupyter.messages import Usage, UserMessage
 from op_jupyter.providers import Connection, Model, Request
-from op_jupyter.providers.openai_chat import DEFAULT_MODEL, model
+from op_jupyter.providers.openai_chat import model
 from tests.providers.adapter import KEY, Adapter, Call, Reader, Reply
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
 from tests.providers.conformance import Conformance
@@ -193,10 +193,3 @@ def one_end(connection: Connection) -> StreamEnd:
     return Reply(
         list(model("gpt-test").stream(Request("gpt-test", None, [UserMessage("Hi")], [], connection=connection)))
     ).end
-
-
-# -------------------------------------------------------------------- the model
-
-
-def test_without_a_name_there_is_a_default_model() -> None:
-    assert str(model("")) == f"openai:{DEFAULT_MODEL}"
