@@ -149,3 +149,15 @@ test("the view imports nothing outside of its folder", () => {
   expect(Object.keys(sources)).toContain("../src/view/mount.ts");
   expect(foreign).toEqual([]);
 });
+
+test("reasoning that is signed and says nothing is not shown, and that which is encrypted is said to be there", () => {
+  const [first] = Object.values(runs) as [Run];
+  const reply = structuredClone(first.steps.find((step) => step.kind === "assistant"));
+  if (!reply) throw new Error("the fixture has no reply");
+  const thought = (redacted: boolean) => ({ kind: "thinking" as const, thinking: "", redacted, provider_data: null });
+
+  reply.message.content = [thought(false)];
+  expect(drawn({ ...first, steps: [reply] }).querySelector(".thinking, .note")).toBeNull();
+  reply.message.content = [thought(true)];
+  expect(drawn({ ...first, steps: [reply] }).textContent).toContain("reasoning was sent encrypted");
+});

@@ -9,9 +9,10 @@ export function drawBlock(block: Exclude<Block, ToolCall>, speaker: string): Nod
     case "text":
       return h("div", { class: "text" }, block.text);
     case "thinking":
-      return block.redacted
-        ? h("p", { class: "note" }, "The model's reasoning was sent encrypted.")
-        : details("thinking", ["Reasoning"], h("div", { class: "text" }, block.thinking));
+      if (block.redacted) return h("p", { class: "note" }, "The model's reasoning was sent encrypted.");
+      // Some models sign their reasoning and say nothing of it.
+      if (!block.thinking.trim()) return document.createTextNode("");
+      return details("thinking", ["Reasoning"], h("div", { class: "text" }, block.thinking));
     case "image":
       return image(block.mime_type, block.data, `Image from ${speaker}`);
     case "server":
