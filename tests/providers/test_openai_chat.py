@@ -13,7 +13,8 @@ import pytest
 from op_jupyter.events import StreamEnd
 from op_jupyter.messages import Usage, UserMessage
 from op_jupyter.providers import Connection, Model, Request
-from op_jupyter.providers.openai_chat import DEFAULT_MODEL, model
+from op_jupyter.providers._openai import DEFAULT_MODEL
+from op_jupyter.providers.openai_chat import model
 from tests.providers.adapter import KEY, Adapter, Call, Reader, Reply
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
 from tests.providers.conformance import Conformance
