@@ -12,6 +12,7 @@ from typing import Any, Literal, assert_never
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
 from op_jupyter.messages import StopReason, TextContent, ThinkingContent, ToolCall, Usage
+from op_jupyter.providers._openai import error_words
 from op_jupyter.providers._shared import (
     ProviderError,
     as_dict,
@@ -240,10 +241,3 @@ def _usage(usage: dict[str, Any]) -> Usage:
         cache_write=cache_write,
         reasoning=as_int(written.get("reasoning_tokens")),
     )
-
-
-def error_words(error: dict[str, Any]) -> tuple[str, str]:
-    """The code and the message of an error object. A number as code repeats the status; the type says more."""
-    words = [word for key in ("code", "type") if (word := as_str(error.get(key))) and not word.isdigit()]
-    behind = as_str(as_dict(error.get("metadata")).get("raw"))  # what a router was told by the server behind it
-    return next(iter(words), ""), ": ".join(filter(None, [as_str(error.get("message")), behind]))
