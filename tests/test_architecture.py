@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "tools": VALUES,
     "tools.*": VALUES | TOOLS | {"control"},
     "providers.local": VALUES | PROVIDERS | {"control", "providers.openai_chat"},
+    "providers.ollama": VALUES | PROVIDERS | {"providers.openai_chat"},
     "providers": VALUES,
     "providers.*": VALUES | PROVIDERS | {"control"},
     "context": VALUES | TOOLS | {"control", "providers"},

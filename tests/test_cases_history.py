@@ -28,7 +28,7 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import Request, openai_chat
-from op_jupyter.providers._shared import to_json
+from op_jupyter.providers._wire import to_json
 from op_jupyter.testing import call, scripted
 from tests.conversation import add, playing
 from tests.providers.adapter import KEY, Call

@@ -9,6 +9,7 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import ModuleType
@@ -151,6 +152,7 @@ class Provider:
 PROVIDERS: dict[str, Provider] = {
     "openai": Provider("openai_chat", "openai", "openai", ("OPENAI_API_KEY",), "gpt-5.4-mini"),
     "anthropic": Provider("anthropic", "anthropic", "anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5"),
+    "ollama": Provider("ollama", "openai", "openai"),
     "local": Provider("local", "local", "xllamacpp"),
     "replay": Provider("replay"),
 }
@@ -167,6 +169,18 @@ def resolve(spec: str) -> Model:
     module, provider = _module(prefix), PROVIDERS[prefix]
     model: Model = module.model(name or provider.default)
     return model
+
+
+def list_models(prefix: str, connection: Connection) -> list[str]:
+    """The models that a provider offers, as `provider:name`.
+
+    Raises:
+        RunError: when it does not say.
+    """
+    module = _module(prefix)
+    if not hasattr(module, "models"):
+        raise RunError(f"{prefix}: has no list of models", kind="setup")
+    return [f"{prefix}:{name}" for name in module.models(connection)]
 
 
 def _module(prefix: str) -> ModuleType:
@@ -188,7 +202,7 @@ def _is_installed(package: str) -> bool:
 
 
 def default_model() -> str:
-    """The model to ask where none is named: `OP_JUPYTER_MODEL`, what a key is there for, then the embedded one.
+    """The model to ask where none is named: `OP_JUPYTER_MODEL`, what a key is there for, an Ollama, the embedded one.
 
     Raises:
         RunError: of kind `setup`, when there is none of these.
@@ -198,8 +212,10 @@ def default_model() -> str:
     for prefix, provider in PROVIDERS.items():
         if any(os.environ.get(key) for key in provider.keys):
             return f"{prefix}:"
+    with suppress(RunError):
+        return str(resolve("ollama:"))
     try:
-        resolve("local:")
+        return str(resolve("local:"))
     except RunError as error:
         keys = ", ".join(key for provider in PROVIDERS.values() for key in provider.keys)
         raise RunError(
@@ -207,4 +223,3 @@ def default_model() -> str:
             f"the embedded one ({error})",
             kind="setup",
         ) from None
-    return "local:"

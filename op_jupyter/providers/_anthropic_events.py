@@ -11,16 +11,8 @@ from typing import Any
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
-from op_jupyter.providers._shared import (
-    ProviderError,
-    as_dict,
-    as_int,
-    as_list,
-    as_str,
-    from_json,
-    http_error,
-    parse_arguments,
-)
+from op_jupyter.providers._shared import ProviderError, http_error
+from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
 
 PROVIDER = "anthropic"
 

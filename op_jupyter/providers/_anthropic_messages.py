@@ -26,7 +26,7 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers._anthropic_events import PROVIDER
 from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._shared import as_dict, as_list, as_str, join_text
+from op_jupyter.providers._wire import as_dict, as_list, as_str, join_text
 
 THINKING = ("thinking", "redacted_thinking")
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 from op_jupyter.events import StreamEnd, StreamEvent
 from op_jupyter.providers import Connection
 from op_jupyter.providers._http import address_of, connection_error, time_limits
-from op_jupyter.providers._shared import ProviderError, as_dict, as_str, drain, http_error, sse_data, to_json
+from op_jupyter.providers._shared import ProviderError, drain, http_error, listed
+from op_jupyter.providers._wire import as_dict, as_str, sse_data, to_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -103,12 +104,16 @@ def models(connection: Connection) -> list[str]:
     """The models that the server offers.
 
     Raises:
-        ProviderError: when it does not say.
+        RunError: when it does not say.
     """
-    client = _client(connection)
-    with _failures(client, connection.timeout):
-        options: Any = {"timeout": time_limits(connection.timeout)}
-        return [model.id for model in client.with_options(max_retries=0).models.list(**options)]
+
+    def ask() -> list[str]:
+        client = _client(connection)
+        with _failures(client, connection.timeout):
+            once = client.with_options(max_retries=0, timeout=time_limits(connection.timeout))
+            return [model.id for model in once.models.list()]
+
+    return listed(connection, ask)
 
 
 def _send(client: OpenAI, path: str, body: dict[str, Any], connection: Connection) -> httpx2.Response:

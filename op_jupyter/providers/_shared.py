@@ -1,4 +1,4 @@
-"""What every provider needs, whatever its wire format: retries, leaving a request, kinds of errors, JSON and texts.
+"""What every provider needs, whatever its wire format: retries, leaving a request, kinds of errors.
 
 Nothing here knows a provider or its SDK, and no provider repeats what stands here.
 """
@@ -6,25 +6,23 @@ Nothing here knows a provider or its SDK, and no provider repeats what stands he
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import random
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from itertools import chain, count
+from itertools import count
 from types import CodeType, FrameType
-from typing import Any, cast
+from typing import cast
 
-from op_jupyter.errors import ErrorKind
+from op_jupyter.errors import ErrorKind, RunError
 from op_jupyter.events import StreamEnd, StreamEvent, StreamRetry
-from op_jupyter.messages import InputBlock, TextContent
 from op_jupyter.providers import Connection, Request
 from op_jupyter.redact import redact
 
@@ -173,6 +171,20 @@ def stream_with_retries(request: Request, attempt: Callable[[], Iterator[StreamE
         over.set()
 
 
+def listed(connection: Connection, ask: Callable[[], Iterable[str]]) -> list[str]:
+    """The names of models that `ask` gives, in order.
+
+    Raises:
+        RunError: of the kind of whatever it raises, in one line without keys.
+    """
+    try:
+        return sorted(ask())
+    except ProviderError as error:
+        raise RunError(_clean(str(error), connection), kind=error.kind) from None
+    except Exception as error:
+        raise RunError(_clean(f"{type(error).__name__}: {error}", connection), kind="provider") from None
+
+
 def _delay(failure: ProviderError, number: int) -> float:
     if failure.retry_after is not None:
         return failure.retry_after
@@ -241,108 +253,3 @@ def _socket_in_use(frame: FrameType | None, within: CodeType) -> socket.socket |
                     found = cast("socket.socket", candidate)
         frame = frame.f_back
     return found if frame is not None else None
-
-
-# -------------------------------------------------------------------- wire formats and texts
-
-
-def sse_data(body: Iterable[bytes]) -> Iterator[str]:
-    r"""The data of each server-sent event in `body`; only `\n`, `\r\n` and `\r` end a line."""
-    pending = b""
-    data: list[bytes] = []
-    for piece in chain(body, [b"\n"]):
-        lines = (pending + piece).splitlines(keepends=True)
-        # What ends in \r may go on with \n.
-        pending = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-        for line in lines:
-            content = line.rstrip(b"\r\n")
-            if content.startswith(b"data:"):
-                data.append(content[5:].removeprefix(b" "))
-            elif not content and data:
-                yield b"\n".join(data).decode("utf-8", "replace")
-                data = []
-
-
-def from_json(text: str) -> Any:
-    """The value of JSON that a model or a server wrote, which may break a string by a bare newline or half a character.
-
-    Raises:
-        ValueError: when it is no JSON.
-    """
-    import pydantic_core
-
-    try:
-        return pydantic_core.from_json(text, allow_inf_nan=False)
-    except ValueError:
-        try:
-            # Through both, which also refuses what would be nested too deeply for anyone who writes it.
-            return pydantic_core.from_json(to_json(json.loads(text, strict=False, parse_constant=_refuse)))
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def to_json(value: Any) -> bytes:
-    """`value` as JSON, in UTF-8.
-
-    Raises:
-        TypeError: when something in it has no place in JSON.
-    """
-    import pydantic_core
-
-    try:
-        return pydantic_core.to_json(value)
-    except ValueError:
-        return pydantic_core.to_json(_without_lone_surrogates(value))
-
-
-def _without_lone_surrogates(value: Any) -> Any:
-    """The JSON value `value` with every half of a character, which UTF-8 cannot write, replaced by U+FFFD."""
-    utf16 = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
-    return json.loads(utf16.decode("utf-16-le", "replace"))
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    """A value of JSON, where it is an object; else an empty one."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> Sequence[Any]:
-    """A value of JSON, where it is an array; else an empty one."""
-    return cast("Sequence[Any]", value) if isinstance(value, list) else []
-
-
-def as_int(value: Any) -> int:
-    """A value of JSON, where it is a whole number; else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def as_str(value: Any) -> str:
-    """A value of JSON, where it is a string; else an empty one."""
-    return value if isinstance(value, str) else ""
-
-
-def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
-    """The `arguments` and the `raw_arguments` of a `ToolCall` whose arguments were streamed as `text`.
-
-    Example:
-        >>> parse_arguments('{"a": 1}'), parse_arguments(""), parse_arguments("[1]")
-        (({'a': 1}, None), ({}, None), ({}, '[1]'))
-    """
-    if not text.strip():
-        return {}, None
-    # Some servers open with an empty object and then send the real one.
-    for candidate in (text, text.lstrip().removeprefix("{}")):
-        with suppress(ValueError):
-            value = from_json(candidate)
-            if isinstance(value, dict):
-                return as_dict(value), None
-    return {}, text
-
-
-def join_text(blocks: Iterable[InputBlock]) -> str:
-    """The texts among `blocks`, as paragraphs."""
-    return "\n\n".join(block.text for block in blocks if isinstance(block, TextContent))

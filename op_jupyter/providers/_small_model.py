@@ -25,7 +25,8 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import Request, ToolSpec
-from op_jupyter.providers._shared import as_dict, as_list, as_str, one_line
+from op_jupyter.providers._shared import one_line
+from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 Turn = tuple[Literal["user", "assistant"], str]
 Schema = dict[str, Any]

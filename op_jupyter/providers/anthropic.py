@@ -10,6 +10,7 @@ import functools
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -19,17 +20,8 @@ from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._anthropic_events import PROVIDER, error_words, read_events
 from op_jupyter.providers._anthropic_messages import called_functions, container, turns
 from op_jupyter.providers._http import address_of, connection_error, time_limits
-from op_jupyter.providers._shared import (
-    ProviderError,
-    as_dict,
-    as_list,
-    as_str,
-    drain,
-    http_error,
-    sse_data,
-    stream_with_retries,
-    to_json,
-)
+from op_jupyter.providers._shared import ProviderError, drain, http_error, listed, stream_with_retries
+from op_jupyter.providers._wire import as_dict, as_list, as_str, sse_data, to_json
 
 if TYPE_CHECKING:
     import anthropic
@@ -205,6 +197,26 @@ def _shared_client(api_key: str | None, auth_token: str | None, base_url: str | 
     return client
 
 
+def models(connection: Connection) -> list[str]:
+    """The models that Anthropic, or the server at `base_url`, offers.
+
+    Raises:
+        RunError: when it does not say.
+    """
+
+    def ask() -> list[str]:
+        import anthropic
+
+        client = _client(connection)
+        if not isinstance(client, anthropic.Anthropic):
+            raise ProviderError(f"{type(client).__name__} cannot say which models there are", "setup")
+        with _failures(client, connection.timeout):
+            once = client.with_options(max_retries=0, timeout=time_limits(connection.timeout))
+            return [model.id for model in once.models.list()]
+
+    return listed(connection, ask)
+
+
 def _send(client: Client, request: Request) -> httpx2.Response:
     """The response, of which only the headers are there yet.
 
@@ -218,28 +230,37 @@ def _send(client: Client, request: Request) -> httpx2.Response:
     betas = ",".join(map(str, as_list(request.options.get("betas"))))
     # Bedrock and Vertex look into the body; without that, the bytes are the quicker way.
     looks_into_body = request.connection.client is not None
-    seconds = request.connection.timeout
-    try:
+    with _failures(client, request.connection.timeout):
         response: object = client.post(
             "/v1/messages",
             cast_to=httpx2.Response,
             body=json.loads(content) if looks_into_body else None,
             content=None if looks_into_body else content,
             options={
-                "timeout": time_limits(seconds),
+                "timeout": time_limits(request.connection.timeout),
                 "max_retries": 0,
                 "headers": {"anthropic-beta": betas} if betas else {},
             },
             stream=True,
             stream_cls=anthropic.Stream[object],
         )
+    return cast("httpx2.Response", response)  # no Stream, with this `cast_to`
+
+
+@contextmanager
+def _failures(client: Client, seconds: float) -> Iterator[None]:
+    """Whatever the SDK raises, as a `ProviderError`."""
+    import anthropic
+    import httpx2
+
+    try:
+        yield
     except anthropic.APIStatusError as error:
         raise _status_error(error, client) from error
     except anthropic.APIConnectionError as error:
         raise connection_error(error.__cause__ or error, _address(client), seconds) from error
     except httpx2.RequestError as error:  # in the body of an error
         raise connection_error(error, _address(client), seconds) from error
-    return cast("httpx2.Response", response)  # no Stream, with this `cast_to`
 
 
 def _data(body: Iterator[bytes], client: Client, kind: str, seconds: float) -> Iterator[str]:

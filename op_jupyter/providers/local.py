@@ -22,10 +22,11 @@ from typing import Any, assert_never
 from op_jupyter.errors import RunError
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
 from op_jupyter.messages import AssistantMessage, StopReason, TextContent, ToolCall, Usage
-from op_jupyter.providers import Abandonment, Model, Request
+from op_jupyter.providers import Abandonment, Connection, Model, Request
 from op_jupyter.providers._model_files import DEFAULT_MODEL, download_model, is_downloaded
-from op_jupyter.providers._shared import as_dict, as_list, as_str, one_line, parse_arguments, to_json
+from op_jupyter.providers._shared import one_line
 from op_jupyter.providers._small_model import chat, in_json, read_json, read_text
+from op_jupyter.providers._wire import as_dict, as_list, as_str, parse_arguments, to_json
 
 DOWNLOAD = "python -m op_jupyter.providers.local"
 CONTEXT = 8192
@@ -51,6 +52,11 @@ def model(name: str) -> Model:
         path = Path(name).expanduser().absolute()
     _check_file(path)
     return Model("local", path.stem, partial(_stream, path), CONTEXT)
+
+
+def models(connection: Connection) -> list[str]:
+    """The default model, where it is downloaded; any other is named by its file."""
+    return [Path(DEFAULT_MODEL.name).stem] if is_downloaded(DEFAULT_MODEL) else []
 
 
 def _check_file(path: Path) -> None:

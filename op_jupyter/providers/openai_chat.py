@@ -24,8 +24,11 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import Model, Request, ToolSpec
 from op_jupyter.providers._chat_chunks import PROVIDER, read_chunks
-from op_jupyter.providers._openai import call_id, reply
-from op_jupyter.providers._shared import as_dict, join_text, stream_with_retries, to_json
+from op_jupyter.providers._openai import call_id, models, reply
+from op_jupyter.providers._shared import stream_with_retries
+from op_jupyter.providers._wire import as_dict, join_text, to_json
+
+__all__ = ["model", "models", "request_body", "stream"]
 
 LONGEST_ID = 40
 

@@ -63,6 +63,10 @@ class Adapter(ABC):
     def error_body(self, message: str) -> bytes:
         """The body of a response that is an error."""
 
+    @abstractmethod
+    def model_list(self, names: list[str]) -> bytes:
+        """The body of a response that says which models there are."""
+
     def beginning(self, text: str) -> list[bytes]:
         """A reply that says `text` and stops there, without its closing event."""
         pieces = self.reply([text, " and more"], Usage())

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from op_jupyter.errors import RunError
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart
 from op_jupyter.messages import Message, TextContent, Usage, UserMessage
-from op_jupyter.providers import Request
+from op_jupyter.providers import Request, list_models
 from tests.providers.adapter import ADD, KEY, NOW, Adapter, Call, Reader, Reply, wait_for
 from tests.providers.wire_server import Answer, Ending, WireServer
 
@@ -106,6 +107,24 @@ class Conformance:
         server.script = [self.adapter.answer("Hello")]
         assert self.ask(server, UserMessage("half \ud83d, whole 😀")).end.stop_reason == "stop"
         assert "half \ufffd, whole 😀" in str(server.asked[0].body)
+
+    # ------------------------------------------------------------ the models
+
+    def test_the_models_of_the_server_are_listed(self, server: WireServer) -> None:
+        names = ["some-b", "some-a"]
+        server.script = [Answer(pieces=[self.adapter.model_list(names)], headers={"content-type": "application/json"})]
+        prefix = self.adapter.model().provider
+        listed = list_models(prefix, self.adapter.connection(server.url))
+        assert listed == [f"{prefix}:some-a", f"{prefix}:some-b"]
+
+    def test_a_server_that_does_not_list_its_models_says_why_in_one_line_without_the_key(
+        self, server: WireServer
+    ) -> None:
+        server.script = [self.adapter.failed(403, f"Not with\n{KEY}")]
+        with pytest.raises(RunError, match="Not with") as raised:
+            list_models(self.adapter.model().provider, self.adapter.connection(server.url))
+        assert raised.value.kind == "auth" and "\n" not in str(raised.value) and KEY not in str(raised.value)
+        assert len(server.asked) == 1
 
     # ------------------------------------------------------------ errors
 

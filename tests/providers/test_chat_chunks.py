@@ -12,7 +12,8 @@ import pytest
 from op_jupyter.events import BlockEnd, BlockStart
 from op_jupyter.messages import ThinkingContent, ToolCall, Usage
 from op_jupyter.providers._chat_chunks import read_chunks
-from op_jupyter.providers._shared import ProviderError, sse_data
+from op_jupyter.providers._shared import ProviderError
+from op_jupyter.providers._wire import sse_data
 from tests.providers.adapter import Reply
 from tests.providers.chat_wire import CALL_NOW, FINISH, call_delta, chunk, reply_of
 

@@ -10,7 +10,8 @@ import pytest
 from op_jupyter.events import BlockStart, StreamEvent
 from op_jupyter.messages import TextContent, UserMessage
 from op_jupyter.providers import Request
-from op_jupyter.providers._shared import ProviderError, parse_arguments, sse_data, stream_with_retries
+from op_jupyter.providers._shared import ProviderError, stream_with_retries
+from op_jupyter.providers._wire import parse_arguments, sse_data
 from tests.providers.adapter import Reply
 
 

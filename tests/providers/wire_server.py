@@ -114,12 +114,18 @@ class _Handler(BaseHTTPRequestHandler):
         super().setup()
         self._wire.connections.append(self.connection)
 
+    def do_GET(self) -> None:
+        self._answer(b"{}")
+
     def do_POST(self) -> None:
         length = int(self.headers["content-length"])
         body = self.rfile.read(length)
         if len(body) < length:
             self.close_connection = True  # the client has left
             return
+        self._answer(body)
+
+    def _answer(self, body: bytes) -> None:
         answer = self._wire.take(Asked(self.path, dict(self.headers), json.loads(body)))
         try:
             self._send(answer)
