@@ -12,7 +12,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from traitlets import Unicode
 
@@ -24,7 +24,7 @@ from op_jupyter.notebook.bundle import mime_bundle
 from op_jupyter.notebook.channel import register
 from op_jupyter.notebook.host import captured_output, expand_names, tools_named
 from op_jupyter.notebook.live import LiveOutput, is_watched
-from op_jupyter.providers import Model, ToolChoice, default_model, resolve
+from op_jupyter.providers import Model, ToolChoice, default_model, list_models, resolve
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.record import Run
 from op_jupyter.runtime import Runtime
@@ -32,7 +32,7 @@ from op_jupyter.runtime import Runtime
 
 @magics_class
 class AgentMagics(Magics):
-    """`%%agent`, with its defaults in `%config AgentMagics`."""
+    """`%%agent` and `%agent`, with their defaults in `%config AgentMagics`."""
 
     model = Unicode("", help="The model to ask, as provider:model; empty for what the environment has.").tag(
         config=True
@@ -97,6 +97,21 @@ class AgentMagics(Magics):
                 else:
                     data, metadata = mime_bundle(run)
                     self._shell.display_pub.publish(data=data, metadata=metadata)
+
+    @line_magic("agent")  # type: ignore[arg-type]  # typed for its bare form alone
+    def command(self, line: str) -> None:
+        """`%agent models` lists what the provider of the model offers, `%agent models anthropic:` what another does."""
+        match line.split():
+            case ["models"]:
+                named = self.model or default_model()
+            case ["models", named]:
+                pass
+            case _:
+                raise UsageError("%agent takes: models [PROVIDER:]. A question goes into the lines below %%agent.")
+        try:
+            print(*list_models(named.partition(":")[0], self.runtime.connection), sep="\n")
+        except RunError as error:
+            raise _in_one_line(error) from None
 
     def _model(self, named: str | None, record: str | None) -> tuple[Model, Recorder | None]:
         """The model to ask, and what keeps its replies, where that is wanted."""

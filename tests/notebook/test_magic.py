@@ -11,6 +11,9 @@ from IPython.utils.capture import CapturedIO, capture_output
 
 from op_jupyter.testing import call
 from tests.notebook.conftest import MakeCassette
+from tests.providers.adapter import KEY
+from tests.providers.test_openai_chat import OpenAIChat
+from tests.providers.wire_server import Answer, WireServer
 
 SETUP = """
 from op_jupyter import function
@@ -236,3 +239,30 @@ def odd() -> None:
     run(shell, "runtime.model = scripted([[call('odd')], 'ok']); runtime.exec('go', tools=[odd])")
     last = shell.user_ns["runtime"].last_run
     assert "TypeError" in last.messages[2].text and type(last).from_json(last.to_json()) == last
+
+
+def test_the_models_of_a_provider_are_listed(ready: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = OpenAIChat()
+    with WireServer().running() as server:
+        listed = Answer(pieces=[chat.model_list(["b", "a"])], headers={"content-type": "application/json"})
+        server.script = [listed, listed]
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        assert run(ready, "%agent models").stdout.split() == ["openai:a", "openai:b"]
+        assert run(ready, "%agent models openai:").stdout.split() == ["openai:a", "openai:b"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "UsageError: %agent takes: models [PROVIDER:]."),
+        ("1 + 2?", "UsageError: %agent takes: models [PROVIDER:]."),
+        ("models nope", "RunError: There is no provider 'nope'"),
+        ("models replay:x", "RunError: replay: has no list of models"),
+        ("models openai:", "set OPENAI_API_KEY"),
+    ],
+)
+def test_a_command_that_cannot_be_done_is_one_clear_line(ready: InteractiveShell, line: str, said: str) -> None:
+    shown = run(ready, f"%agent {line}")
+    lines = [*shown.stdout.splitlines(), *shown.stderr.splitlines()]
+    assert len(lines) == 1 and said in lines[0], lines
