@@ -27,12 +27,15 @@ from op_jupyter.messages import (
 from op_jupyter.providers import Connection, Model, ToolChoice, default_model, resolve
 from op_jupyter.redact import redact, whole_characters
 from op_jupyter.tools.gates import TOOL_SEARCH, Policy, exposed, is_runnable, policy, preset, tool_search_over
+from op_jupyter.tools.images import as_image
 from op_jupyter.tools.registry import AgentTool, menu
 
 if TYPE_CHECKING:
     from op_jupyter.runtime import Runtime
 
-Content = str | Sequence[str | InputBlock]
+Content = str | Sequence[Any]
+"""A text, or a list of texts and images, each an `ImageContent` or anything else that `as_image` takes."""
+
 GetQueued = Callable[[], Sequence[str | UserMessage]]
 
 MAX_DEPTH = 8
@@ -74,9 +77,15 @@ def context_for(
     offered = _menu(runtime, arguments, parent, named)
     tools = offered.tools
     if tool_choice not in ("auto", "required", "none") and named not in tools:
-        there_are = ", ".join(["auto", "required", "none", *tools])
-        raise ValueError(f"tool_choice is one of {there_are}, and not {named or tool_choice!r}")
-    history = list(arguments.get("history") or [])
+        there_are = f"The functions are {', '.join(tools)}." if tools else "There are no functions."
+        raise ValueError(
+            f"tool_choice is 'auto', 'required', 'none', or {{'type': 'function', 'name': …}} with the name of a "
+            f"function, and not {tool_choice!r}. {there_are}"
+        )
+    given = arguments.get("history") or []
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"history takes a list of messages, such as run.messages, not {type(given).__name__}")
+    history = list(given)
     for message in history:
         if not isinstance(message, UserMessage | AssistantMessage | ToolResultMessage):
             raise TypeError(f"history takes messages of op_jupyter, not {type(message).__name__}")
@@ -184,13 +193,16 @@ def _resolved(model: str | Model) -> Model:
 
 
 def _blocks(content: Content) -> list[InputBlock]:
-    items: Sequence[str | InputBlock] = [content] if isinstance(content, str) else content
+    if not isinstance(content, str | list | tuple):
+        raise TypeError(f"content is a text, or a list of texts and images, and not of type {type(content).__name__}")
     blocks: list[InputBlock] = []
-    for item in items:
+    for item in [content] if isinstance(content, str) else content:
         if isinstance(item, str):
             blocks.append(TextContent(whole_characters(redact(item))))
-        elif isinstance(item, TextContent | ImageContent):
+        elif isinstance(item, TextContent):
             blocks.append(item)
+        elif image := as_image(item):
+            blocks.append(image)
         else:
             raise TypeError(f"content takes texts and images, not {type(item).__name__}")
     if not _says_something(blocks):

@@ -15,7 +15,7 @@ from typing import Any, cast
 from op_jupyter.errors import DecisionError, OutputError
 from op_jupyter.record import Run
 from op_jupyter.tools.call import by_name, call_tool
-from op_jupyter.tools.coerce import coerce, coerce_value, is_only_text, resolve
+from op_jupyter.tools.coerce import coerce, coerce_value, is_object, is_only_text, resolve
 from op_jupyter.tools.registry import TOOL_ATTRIBUTE, AgentTool
 from op_jupyter.tools.schema import check_json_schema, describe, explained, given_schema, json_schema_generator
 from op_jupyter.tools.validation import check_schema, check_types, checked
@@ -125,6 +125,9 @@ def _read_pick(options: dict[str, _Option], text: str) -> Outcome:
     if key is None:
         raise ValueError(f"There is no choice {pick[keys[0]]!r}. {there_are}")
     option = options[pick.pop(key)]
+    wrapped = pick.get("arguments")
+    if len(pick) == 1 and is_object(wrapped) and "arguments" not in option.parameters.get("properties", {}):
+        pick = wrapped  # as in the call of a function
     arguments = checked(lambda: option.validate(coerce(pick, option.parameters)))
     return lambda run_coroutine: option.resolve(arguments, run_coroutine)
 

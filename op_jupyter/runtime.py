@@ -238,6 +238,8 @@ class Runtime:
             root.control.abort()
 
     def _send(self, text: str, source: Literal["steering", "follow_up"]) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"A message is a text, not {type(text).__name__}")
         if not text.strip():
             raise ValueError("There is nothing to send: the text is empty.")
         message = UserMessage(redact(text), source)

@@ -590,3 +590,11 @@ def test_type_checkers_know_what_choices_give() -> None:
         assert_type(await runtime.aexec("go", tools=[], choices=["a"]), Any)
 
     asyncio.run(cell())
+
+
+def test_the_arguments_of_a_pick_may_be_wrapped_as_in_the_call_of_a_function() -> None:
+    def refund(order: int) -> str:
+        return f"refunded {order}"
+
+    assert Conversation('{"call": "refund", "arguments": {"order": 7}}').exec(choices=[refund]) == "refunded 7"
+    assert Conversation('{"call": "wait", "arguments": {}}').exec(choices=["wait"]) == "wait"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
+from matplotlib.figure import Figure
 
 from op_jupyter import Run, RunError, Runtime, agentic_function, current, default_runtime, function
 from op_jupyter.events import AgentEvent
@@ -33,7 +36,7 @@ def test_an_empty_question_is_refused(content: Any) -> None:
 
 def test_content_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(TypeError, match="int"):
-        Runtime(model=scripted(["x"])).exec([3])  # type: ignore[list-item]
+        Runtime(model=scripted(["x"])).exec([3])
 
 
 def test_a_question_may_hold_texts_and_images() -> None:
@@ -41,6 +44,55 @@ def test_a_question_may_hold_texts_and_images() -> None:
     image = ImageContent(b"png", "image/png")
     Runtime(model=scripted([lambda r: seen.append(r) or "ok"])).exec(["What is it?", image])
     assert [block.kind for block in seen[0].messages[0].content] == ["text", "image"]
+
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def test_an_image_may_be_a_path_bytes_a_figure_or_an_object_of_pillow(tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(PNG)
+    figure = Figure()
+    drawn = [tmp_path / "p.png", PNG, b"\xff\xd8\xff jpeg", figure, figure.subplots(), PIL.Image.new("RGB", (2, 2))]
+    seen: list[Request] = []
+    Runtime(model=scripted([lambda r: seen.append(r) or "ok"])).exec(["What is it?", *drawn])
+    images = [block for block in seen[0].messages[0].content if isinstance(block, ImageContent)]
+    assert [image.mime_type for image in images] == ["image/png", "image/png", "image/jpeg", *["image/png"] * 3]
+    assert images[0].data == images[1].data == PNG
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (Path("nowhere.png"), "'nowhere.png' cannot be read: No such file"),
+        (Path(__file__), "is no PNG, JPEG, GIF or WebP image"),
+        (b"text", "What is given as bytes is no PNG"),
+    ],
+)
+def test_an_image_that_is_none_is_refused_with_the_reason(item: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Runtime(model=scripted(["x"])).exec(["What is it?", item])
+
+
+def tool() -> None:
+    """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"content": None}, "content is a text, or a list of texts and images, and not of type NoneType"),
+        ({"content": Path("p.png")}, "content is a text, or a list of texts and images"),
+        ({"tools": tool}, r"tools takes a list of functions, not .*write tools=\[…\]"),
+        ({"tools": "tool"}, "tools takes a list of functions, not 'tool'"),
+        ({"history": Run(run_id="a")}, r"history takes a list of messages, such as run\.messages, not Run"),
+        ({"tools": [tool], "tool_choice": "tool"}, r"'type': 'function', 'name': … .*, and not 'tool'\. .* are tool"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_refused_in_words(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        Runtime(model=scripted(["x"])).exec(**{"content": "go", **arguments})
 
 
 def test_tools_are_on_by_default_and_the_empty_list_turns_them_off() -> None:

@@ -14,7 +14,7 @@ from op_jupyter.events import StreamEvent, stream_of
 from op_jupyter.messages import AssistantMessage, Block, StopReason, TextContent, ToolCall
 from op_jupyter.providers import Model, Request
 
-Reply = str | Sequence[str | ToolCall] | BaseException | Callable[[Request], "Reply"]
+Reply = str | ToolCall | Sequence[str | ToolCall] | BaseException | Callable[[Request], "Reply"]
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
@@ -25,7 +25,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 def scripted(replies: Iterable[Reply]) -> Model:
     """A model that gives these replies, one a request.
 
-    Each is a string, a list of strings and `call(…)`s, an exception (which the request then fails with), or a function
+    Each is a string, a `call(…)`, a list of these, an exception (which the request then fails with), or a function
     of the `Request` that returns one of these. A script that has run out raises.
 
     Example:
@@ -52,7 +52,7 @@ def _message(reply: Reply, request: Request) -> AssistantMessage:
         return _message(reply(request), request)
     made = sum(len(message.tool_calls) for message in request.messages if isinstance(message, AssistantMessage))
     ids = (f"call_{n}" for n in itertools.count(made + 1))
-    items = [reply] if isinstance(reply, str) else reply
+    items = [reply] if isinstance(reply, str | ToolCall) else reply
     content: list[Block] = [
         TextContent(item) if isinstance(item, str) else ToolCall(next(ids), item.name, item.arguments) for item in items
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from op_jupyter.tools.results import MOST_ITEMS, listed, marked
@@ -20,8 +20,8 @@ def call_tool(tool: AgentTool, arguments: Mapping[str, Any], on_item: Callable[[
     """Run the function of `tool` with validated arguments.
 
     An async function gives a coroutine, to be awaited on an event loop. A generator (or another one-time iterator of
-    Python's own) is read, up to 1000 items, and gives a list; `on_item` is called with what a generator
-    yields, as it comes.
+    Python's own) is read, up to 1000 items, and gives a list, or what it returns at its end; `on_item` is called with
+    what a generator yields, as it comes.
 
     Raises:
         Exception: whatever the function raises.
@@ -31,7 +31,9 @@ def call_tool(tool: AgentTool, arguments: Mapping[str, Any], on_item: Callable[[
         return _read_async(cast("AsyncIterator[Any]", value), on_item)
     if inspect.isawaitable(value):
         return _awaited(value)
-    return listed(_told(value, on_item) if inspect.isgenerator(value) else value)
+    if inspect.isgenerator(value):
+        return _read(cast("Generator[object, None, object]", value), on_item)
+    return listed(value)
 
 
 def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,10 +61,17 @@ async def _awaited(value: Awaitable[Any]) -> Any:
     return listed(await value)
 
 
-def _told(items: Iterable[Any], on_item: Callable[[Any], None]) -> Iterator[Any]:
-    for item in map(listed, items):
-        on_item(item)
-        yield item
+def _read(generator: Generator[object, None, object], on_item: Callable[[Any], None]) -> Any:
+    items: list[Any] = []
+    try:
+        while len(items) <= MOST_ITEMS:
+            item = listed(next(generator))
+            on_item(item)
+            items.append(item)
+    except StopIteration as end:
+        if end.value is not None:
+            return listed(end.value)
+    return marked(items)
 
 
 async def _read_async(value: AsyncIterator[Any], on_item: Callable[[Any], None]) -> list[Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from op_jupyter.errors import RunError
-from op_jupyter.tools.registry import TOOL_ATTRIBUTE, AgentTool, ToolOptions, from_function, register
+from op_jupyter.tools.registry import TOOL_ATTRIBUTE, ToolOptions, from_function, register
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ def function(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F 
         >>> add(2)
         3
     """
-    decorate = _decorator("@function", lambda f: f, functools.partial(from_function, **options))
+    decorate = _decorator("@function", lambda f: f, options)
     return decorate if function is None else decorate(function)
 
 
@@ -87,19 +87,22 @@ def agentic_function(function: F | None = None, /, **options: Unpack[ToolOptions
         ...     "Summarize a text."
         ...     return runtime.exec(f"Summarize: {text}", tools=[])
     """
-    described = functools.partial(from_function, filled=("runtime",), **options)
-    decorate = _decorator("@agentic_function", _with_runtime, described)
+    decorate = _decorator("@agentic_function", _with_runtime, options, filled=("runtime",))
     return decorate if function is None else decorate(function)
 
 
 def _decorator(
-    name: str, wrap: Callable[[Any], Any], described: Callable[[Callable[..., Any]], AgentTool]
+    name: str, wrap: Callable[[Any], Any], options: ToolOptions, filled: Iterable[str] = ()
 ) -> Callable[[F], F]:
+    known = ToolOptions.__annotations__
+    if unknown := [option for option in options if option not in known]:
+        raise TypeError(f"{name} has no option {unknown[0]!r}: there are {', '.join(known)}")
+
     def decorate(function: F) -> F:
         if not callable(function) or inspect.isclass(function):
             raise TypeError(f"{name} goes on a function, not on {function!r}")
         decorated = wrap(function)
-        tool = described(decorated)
+        tool = from_function(decorated, filled=filled, **options)
         try:
             setattr(decorated, TOOL_ATTRIBUTE, tool)
         except AttributeError:

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from op_jupyter.tools.call import by_name
 from op_jupyter.tools.coerce import is_object
@@ -60,8 +60,8 @@ class AgentTool:
                 f"{self.name!r} cannot be the name of a tool: providers take the letters a to z, digits, _ and -, "
                 "64 at most"
             )
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"{self.name}: timeout is {self.timeout}, and must be more than 0 seconds")
+        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
+            raise ValueError(f"{self.name}: timeout is {self.timeout!r}, and must be more than 0 seconds")
         if self.max_result_chars is not None and self.max_result_chars < 1:
             raise ValueError(f"{self.name}: max_result_chars is {self.max_result_chars}, and must be 1 or more")
 
@@ -99,11 +99,13 @@ def menu(entries: Iterable[Any]) -> list[AgentTool]:
     """The tools that `tools=[...]` names.
 
     Raises:
-        TypeError: when an entry is not a tool (see `as_tool`).
+        TypeError: when it is no list, or an entry is not a tool (see `as_tool`).
         ValueError: when two tools have one name.
     """
+    if not isinstance(entries, list | tuple | set | frozenset):
+        raise TypeError(f"tools takes a list of functions, not {_shown(entries)}: write tools=[…]")
     tools: dict[str, AgentTool] = {}
-    for entry in entries:
+    for entry in cast("Iterable[Any]", entries):
         tool = as_tool(entry)
         if tool.name in tools:
             raise ValueError(f"Two tools are named {tool.name!r}: rename one of them or leave it out")

@@ -5,17 +5,18 @@ Nothing is imported to find out what a value is, and no value, however large or 
 
 from __future__ import annotations
 
-import base64
-import io
 import itertools
 import json
+import re
 import sys
 import traceback
 from collections.abc import Iterator
 from typing import Any, TypeGuard, cast
 
-from op_jupyter.messages import ImageContent, InputBlock, TextContent
+from op_jupyter.messages import InputBlock, TextContent
 from op_jupyter.redact import redact, whole_characters
+from op_jupyter.tools.coerce import is_object
+from op_jupyter.tools.images import displayed, drawn, image_of, is_of, may_be_image
 
 MOST_ITEMS = 1000
 """So many items are taken from a generator."""
@@ -28,14 +29,14 @@ _MOST_ROWS = 30
 _MOST_COLUMNS = 20
 _MOST_CELL_CHARS = 80
 _MOST_NUMBERS = 200
-_MOST_PIXELS = 1500
 
 
 def to_content(value: Any, *, max_result_chars: int | None = None, context_tokens: int = 128_000) -> list[InputBlock]:
     """`value` as blocks for the model, without keys.
 
     Text stays as it is, data become JSON, a table or an array is shown in part with its shape, a figure or an image
-    becomes a PNG, nothing becomes `(no output)`. A list that holds images gives the blocks of each of its items.
+    becomes a PNG, nothing becomes `(no output)`. A list that holds images gives the blocks of each of its items, and
+    after a dict come the images in it.
 
     Args:
         value: whatever a tool returned.
@@ -112,76 +113,20 @@ def _clean(text: str, limit: int) -> str:
 
 
 def _blocks(value: Any) -> list[InputBlock]:
-    value = _drawn(value)
     if isinstance(value, TextContent):
         return [value]
     if isinstance(value, list | tuple) and 0 < len(cast("list[Any]", value)) <= _MOST_BLOCKS:
         # A figure and its axes are one picture.
-        items = {id(item): item for item in map(_drawn, cast("list[Any]", value))}.values()
-        if any(isinstance(item, TextContent) or _may_be_image(item) for item in items):
+        items = {id(item): item for item in map(drawn, cast("list[Any]", value))}.values()
+        if any(isinstance(item, TextContent) or may_be_image(item) for item in items):
             return [block for item in items for block in _blocks(item)]
-    image = _image(value) if _may_be_image(value) else None
+    if is_object(value):
+        images = {name: image for name, item in value.items() if (image := image_of(item))}
+        if 0 < len(images) <= _MOST_BLOCKS:
+            noted = {name: f"(image {n}, below)" for n, name in enumerate(images, start=1)}
+            return [TextContent(_text(value | noted)), *images.values()]
+    image = image_of(value)
     return [TextContent(_text(value)) if image is None else image]
-
-
-# ---------------------------------------------------------------- images
-
-
-def _is(value: Any, module: str, *names: str) -> bool:
-    """Whether `value` is of a class of `module`, which nobody has to import for that."""
-    classes = (getattr(sys.modules.get(module), name, None) for name in names)
-    return any(isinstance(cls, type) and isinstance(value, cls) for cls in classes)
-
-
-def _drawn(value: Any) -> Any:
-    """The figure that axes, or an array of axes, are part of; anything else as it is."""
-    if _is(value, "numpy", "ndarray") and value.dtype == object and 0 < value.size <= _MOST_BLOCKS**2:
-        first = value.flat[0]
-        return _drawn(first) if _is(first, "matplotlib.axes", "Axes") else value
-    return value.figure.figure if _is(value, "matplotlib.axes", "Axes") else value
-
-
-def _may_be_image(value: Any) -> bool:
-    return (
-        isinstance(value, ImageContent)
-        or _is(value, "matplotlib.figure", "Figure")
-        or _displays(value, "_repr_png_")
-        or _displays(value, "_repr_jpeg_")
-    )
-
-
-def _image(value: Any) -> ImageContent | None:
-    if isinstance(value, ImageContent):
-        return value
-    if _is(value, "matplotlib.figure", "Figure"):
-        file = io.BytesIO()
-        dpi = min(value.dpi, _MOST_PIXELS / max(value.get_size_inches()))
-        value.savefig(file, format="png", dpi=dpi, bbox_inches="tight")
-        return ImageContent(file.getvalue(), "image/png")
-    if _is(value, "PIL.Image", "Image"):
-        file = io.BytesIO()
-        picture = value.copy() if value.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else value.convert("RGB")
-        picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
-        picture.save(file, "PNG")
-        return ImageContent(file.getvalue(), "image/png")
-    for mime_type in ("image/png", "image/jpeg"):
-        data = _display(value, f"_repr_{mime_type.removeprefix('image/')}_")
-        if data:
-            return ImageContent(base64.b64decode(data) if isinstance(data, str) else data, mime_type)
-    return None
-
-
-def _displays(value: object, method: str) -> bool:
-    # Asked of the class: some objects claim to have any attribute.
-    return hasattr(type(value), method)
-
-
-def _display(value: Any, method: str) -> Any:
-    """What IPython would display of `value` by this method, if it has it."""
-    if not _displays(value, method):
-        return None
-    data = getattr(value, method)()
-    return cast("tuple[Any, Any]", data)[0] if isinstance(data, tuple) else data
 
 
 # ---------------------------------------------------------------- text
@@ -192,10 +137,10 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return str.__str__(value)
-    markdown = _display(value, "_repr_markdown_")
+    markdown = displayed(value, "_repr_markdown_")
     if isinstance(markdown, str):
         return markdown
-    if _is(value, "IPython.core.display", "DisplayObject") and value.data is not None:
+    if is_of(value, "IPython.core.display", "DisplayObject") and value.data is not None:
         return _text(value.data)
     is_json = isinstance(value, dict | list | tuple | bool | int | float)
     plain: Any = cast("object", value) if is_json else _plain(value)
@@ -231,8 +176,9 @@ def _jsonable(value: Any) -> Any:
 
 
 def _repr(value: object) -> str:
+    """The repr of `value`, without addresses: they say nothing, and a replay would find others."""
     try:
-        return repr(value)
+        return re.sub(r" at 0x[0-9a-fA-F]+(?=>)", "", repr(value))
     except Exception as error:
         return f"<{type(value).__name__}, whose repr raises {error_text(error)}>"
 
@@ -248,13 +194,13 @@ def _known(value: Any) -> Any:
             return data.decode()
         except UnicodeDecodeError:
             return f"({len(data):,} bytes, which begin with {data[:40]!r})"
-    if _is(value, "numpy", "generic"):
+    if is_of(value, "numpy", "generic"):
         return value.item()
-    if _is(value, "numpy", "ndarray"):
+    if is_of(value, "numpy", "ndarray"):
         return _array(value)
-    if _is(value, "pandas", "DataFrame", "Series"):
+    if is_of(value, "pandas", "DataFrame", "Series"):
         return _pandas(value)
-    if _is(value, "polars", "DataFrame", "Series"):
+    if is_of(value, "polars", "DataFrame", "Series"):
         return _polars(value)
     return None
 

@@ -11,7 +11,7 @@ import enum
 import json
 import pathlib
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Literal
 
 import pytest
@@ -394,3 +394,14 @@ def test_what_stands_in_an_all_of_alone_is_coerced_as_if_it_stood_there_itself()
     parameters = {"properties": {"many": {"allOf": [{"$ref": "#/$defs/many"}]}}, "$defs": {"many": {"type": "array"}}}
     tool = as_tool({"spec": {"name": "f", "parameters": parameters}, "execute": dict})
     assert validate_tool_arguments(tool, {"many": "[1]"}) == {"many": [1]}
+
+
+def test_what_a_generator_returns_is_its_result_and_what_it_yields_is_told_as_it_comes() -> None:
+    def search() -> Generator[str, None, int]:
+        yield "looking"
+        yield "still looking"
+        return 42
+
+    told: list[Any] = []
+    assert call_tool(as_tool(search), {}, told.append) == 42
+    assert told == ["looking", "still looking"]

@@ -262,3 +262,9 @@ def test_the_decorators_load_nothing_heavy_until_they_are_used() -> None:
     code = "import op_jupyter.tools.decorators, sys; print('pydantic' in sys.modules, 'pydantic_core' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("decorate", [function, agentic_function])
+def test_an_option_that_there_is_not_is_refused_with_those_there_are(decorate: Any) -> None:
+    with pytest.raises(TypeError, match=r"function has no option 'time_out': there are .*, timeout, "):
+        decorate(time_out=3)

@@ -189,6 +189,7 @@ def test_two_tools_of_one_name_are_an_error() -> None:
     ("limit", "message"),
     [
         ({"timeout": 0}, "f: timeout is 0, and must be more than 0 seconds"),
+        ({"timeout": "3"}, "f: timeout is .3., and must be more than 0 seconds"),
         ({"max_result_chars": 0}, "f: max_result_chars is 0, and must be 1 or more"),
     ],
 )

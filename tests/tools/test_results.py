@@ -347,3 +347,16 @@ def test_what_could_be_drawn_and_is_not_is_text() -> None:
             return "an empty plot"
 
     assert text(Plot()) == "an empty plot"
+
+
+def test_the_images_in_a_dict_follow_it() -> None:
+    told, image = to_content({"n": 1, "plot": Figure(), "same": None})
+    assert isinstance(told, TextContent) and json.loads(told.text) == {"n": 1, "plot": "(image 1, below)", "same": None}
+    assert isinstance(image, ImageContent)
+
+
+def test_where_an_object_is_in_memory_is_not_told() -> None:
+    class Fitted:
+        pass
+
+    assert "Fitted object>" in text(Fitted()) and "0x" not in text([Fitted()])
