@@ -87,7 +87,7 @@ def tool() -> None:
         ({"tools": tool}, r"tools takes a list of functions, not .*write tools=\[…\]"),
         ({"tools": "tool"}, "tools takes a list of functions, not 'tool'"),
         ({"history": Run(run_id="a")}, r"history takes a list of messages, such as run\.messages, not Run"),
-        ({"tools": [tool], "tool_choice": "tool"}, r"'type': 'function', 'name': … .*, and not 'tool'\. .* are tool"),
+        ({"tools": [tool], "tool_choice": "tool"}, r"'type': 'function', 'name': ….*, and not 'tool'\. .* are tool"),
     ],
 )
 def test_an_argument_of_the_wrong_kind_is_refused_in_words(arguments: dict[str, Any], said: str) -> None:
