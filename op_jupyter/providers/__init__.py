@@ -133,6 +133,7 @@ class Model:
 PROVIDERS: dict[str, tuple[str, str | None]] = {
     "openai": ("op_jupyter.providers.openai_chat", "openai"),
     "anthropic": ("op_jupyter.providers.anthropic", "anthropic"),
+    "gemini": ("op_jupyter.providers.gemini", "google.genai"),
     "local": ("op_jupyter.providers.local", "xllamacpp"),
     "replay": ("op_jupyter.providers.replay", None),
 }
@@ -150,10 +151,17 @@ def resolve(spec: str) -> Model:
         known = ", ".join(f"{prefix}:" for prefix in PROVIDERS)
         raise RunError(f"Unknown model {spec!r}: a model is named provider:model, with one of {known}", kind="setup")
     module_name, package = PROVIDERS[provider]
-    if package and find_spec(package) is None:
+    if package and not _is_installed(package):
         raise RunError(f"{provider}: needs another package: pip install 'op_jupyter[{provider}]'", kind="setup")
     model: Model = importlib.import_module(module_name).model(name)
     return model
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # not even the package that it is a part of
+        return False
 
 
 def default_model() -> str:
