@@ -200,7 +200,8 @@ def _send(client: Client, request: Request) -> httpx2.Response:
         content = to_json(prepared.data)
         has_account = api.vertexai and not api.api_key
         prepared.data = json.loads(content) if has_account else content
-        prepared.timeout = cast("float", time_limits(seconds))
+        # As plain numbers, which the clients of httpx and of httpx2 both take.
+        prepared.timeout = cast("float", tuple(time_limits(seconds).as_dict().values()))
         return cast("httpx2.Response", api._request_once(prepared, stream=True).response_stream)
     except errors.APIError as error:
         raise _status_error(error, client) from error
