@@ -34,6 +34,7 @@ from op_jupyter.providers._shared import (
 if TYPE_CHECKING:
     import httpx2
     from google.genai import Client
+    from google.genai._api_client import HttpRequest
     from google.genai.errors import APIError
 
 KEY_HINT = "set GEMINI_API_KEY, or pass api_key="
@@ -67,6 +68,7 @@ _READ_BY_THE_SDK = (
     "GOOGLE_CLOUD_LOCATION",
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GOOGLE_GEMINI_BASE_URL",
+    "GOOGLE_VERTEX_BASE_URL",
     "GOOGLE_GENAI_API_VERSION",
 )
 
@@ -118,8 +120,8 @@ def request_body(request: Request, *, on_vertex: bool = False) -> dict[str, Any]
             # Without it, functions beside tools of the server are refused; Vertex AI does not know it.
             config["includeServerSideToolInvocations"] = True
     config |= _in_camel_case(as_dict(options.pop("toolConfig", None)))
-    generation = as_dict(options.pop("generationConfig", None))
-    generation |= {name: options.pop(name) for name in list(options) if name not in _FIELDS}
+    loose = {name: options.pop(name) for name in list(options) if name not in _FIELDS}
+    generation = as_dict(options.pop("generationConfig", None)) | loose
     functions = [{"functionDeclarations": [_function(tool) for tool in request.tools]}] if request.tools else []
     system = {"parts": [{"text": request.system}]} if request.system and request.system.strip() else {}
     body = {
@@ -189,31 +191,46 @@ def _send(client: Client, request: Request) -> httpx2.Response:
     """
     import google.auth.exceptions
     import httpx2
-    from google.genai import _transformers, errors
+    from google.genai import errors
 
-    # The SDK has no public call that takes a finished body, or that gives the bytes of a stream.
-    api = client._api_client
-    seconds = request.connection.timeout
+    prepared = _prepared(client, request)
+    address, seconds = _address(client), request.connection.timeout
     try:
-        path = f"{_transformers.t_model(api, request.model)}:streamGenerateContent?alt=sse"
-        prepared = api._build_request("post", path, request_body(request, on_vertex=bool(api.vertexai)))
-        content = to_json(prepared.data)
-        has_account = api.vertexai and not api.api_key
-        prepared.data = json.loads(content) if has_account else content
-        # As plain numbers, which the clients of httpx and of httpx2 both take.
-        prepared.timeout = cast("float", tuple(time_limits(seconds).as_dict().values()))
-        return cast("httpx2.Response", api._request_once(prepared, stream=True).response_stream)
+        # The SDK has no public call that takes a finished body, or that gives the bytes of a stream.
+        return cast("httpx2.Response", client._api_client._request_once(prepared, stream=True).response_stream)
     except errors.APIError as error:
-        raise _status_error(error, client) from error
+        raise _status_error(error, address) from error
+    except UnicodeDecodeError as error:
+        raise ProviderError(f"{address} answered with an error that is no text", "provider", retry=True) from error
     except httpx2.RequestError as error:
-        raise connection_error(error, _address(client), seconds) from error
+        raise connection_error(error, address, seconds) from error
     except google.auth.exceptions.TransportError as error:
         raise ProviderError(f"Google's sign-in cannot be reached ({error})", "connection", retry=True) from error
     except google.auth.exceptions.GoogleAuthError as error:
         message = f"Google Cloud gave no access ({error}): run gcloud auth application-default login"
         raise ProviderError(message, "auth") from error
+
+
+def _prepared(client: Client, request: Request) -> HttpRequest:
+    """The request as the SDK sends it: to the right address, with the key.
+
+    Raises:
+        ProviderError: when there is no such address, or the key is not for it.
+    """
+    from google.genai import _transformers
+
+    api = client._api_client
+    try:
+        path = f"{_transformers.t_model(api, request.model)}:streamGenerateContent?alt=sse"
+        prepared = api._build_request("post", path, request_body(request, on_vertex=bool(api.vertexai)))
     except ValueError as error:
-        raise ProviderError(f"This cannot be sent: {error}", "setup") from error
+        raise ProviderError(f"{request.model} cannot be asked: {error}", "setup") from error
+    content = to_json(prepared.data)
+    # With an account in place of a key, the SDK writes the JSON itself.
+    prepared.data = json.loads(content) if api.vertexai and not api.api_key else content
+    # As plain numbers, which the clients of httpx and of httpx2 both take.
+    prepared.timeout = cast("float", tuple(time_limits(request.connection.timeout).as_dict().values()))
+    return prepared
 
 
 def _data(body: Iterator[bytes], client: Client, kind: str, seconds: float) -> Iterator[str]:
@@ -247,12 +264,12 @@ def _events(body: Iterator[bytes]) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def _status_error(error: APIError, client: Client) -> ProviderError:
+def _status_error(error: APIError, address: str) -> ProviderError:
     body = as_dict(error.details)
     said = as_dict(body.get("error")) or body
     message = as_str(said.get("message"))
     if error.code == HTTPStatus.BAD_REQUEST and is_refused_key(said):
-        return ProviderError(f"{_address(client)} answered 400: the key was refused, {KEY_HINT}", "auth")
+        return ProviderError(f"{address} answered 400: the key was refused, {KEY_HINT}", "auth")
     if error.code == HTTPStatus.NOT_FOUND and "error" not in body:
         message = f"{message or 'Not Found'} (is base_url right? /v1/models/… is added to it)"
     headers = getattr(error.response, "headers", {})
@@ -260,7 +277,7 @@ def _status_error(error: APIError, client: Client) -> ProviderError:
         error.code,
         message,
         code=error_code(said) if "error" in body else "",
-        server=_address(client),
+        server=address,
         headers=retry_delay(said) | {name.lower(): value for name, value in headers.items()},
         key_hint=KEY_HINT,
     )

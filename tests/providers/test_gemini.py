@@ -16,7 +16,7 @@ from google.oauth2.credentials import Credentials
 from op_jupyter import Run, RunError, Runtime
 from op_jupyter.events import StreamEnd
 from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, Usage, UserMessage
-from op_jupyter.providers import Connection, Request, resolve
+from op_jupyter.providers import PROVIDERS, Connection, Request, resolve
 from op_jupyter.providers.gemini import DEFAULT_MODEL, model
 from tests.providers.adapter import ADD, KEY, Reader, Reply
 from tests.providers.conformance import Conformance
@@ -130,6 +130,12 @@ class TestGemini(Conformance):
         server.script = [Answer(pieces=[b"<html>Sign in</html>"], headers={"content-type": "text/html"})]
         assert "text/html" in (self.ask(server).end.error_message or "")
 
+    def test_a_page_in_another_encoding_is_no_message(self, server: WireServer) -> None:
+        page = "<html>Accès refusé</html>".encode("latin-1")
+        server.script = [Answer(status=502, pieces=[page], headers={"content-type": "text/html"})]
+        end = self.ask(server, max_retries=0).end
+        assert (end.error_kind, server.url in (end.error_message or "")) == ("provider", True)
+
     def test_a_wrong_path_asks_for_the_base_url(self, server: WireServer) -> None:
         server.script = [Answer(status=404, pieces=[b"404 page not found"])]
         message = self.ask(server).end.error_message or ""
@@ -143,6 +149,7 @@ class TestGemini(Conformance):
         request = Request("a?b", None, [UserMessage("Hi")], [], connection=self.adapter.connection(server.url))
         end = Reply(list(model("a?b").stream(request))).end
         assert (end.error_kind, server.asked) == ("setup", [])
+        assert (end.error_message or "").startswith("a?b cannot be asked")
 
     # ------------------------------------------------------------ keys, addresses, clients
 
@@ -323,3 +330,9 @@ def one_end(connection: Connection) -> StreamEnd:
 def test_without_a_name_there_is_a_default_model() -> None:
     assert str(resolve("gemini:")) == f"gemini:{DEFAULT_MODEL}"
     assert str(resolve("gemini:gemini-4-argon")) == "gemini:gemini-4-argon"
+
+
+def test_without_the_sdk_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROVIDERS, "gemini", ("op_jupyter.providers.gemini", "no_google_at_all.genai"))
+    with pytest.raises(RunError, match=r"pip install 'op_jupyter\[gemini\]'"):
+        resolve("gemini:")

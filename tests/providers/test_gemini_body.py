@@ -63,7 +63,7 @@ def test_options_are_those_of_the_generation_unless_the_body_has_them_itself() -
         "cachedContent": "cachedContents/1",
         "systemInstruction": {"parts": [{"text": "Mine."}]},
     }
-    assert "generation_config" in options, "they are not changed"
+    assert options["generation_config"] == {"seed": 4, "temperature": 1}, "they are not changed"
 
 
 @pytest.mark.parametrize(
