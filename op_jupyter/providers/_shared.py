@@ -197,8 +197,10 @@ def _finished(end: StreamEnd, request: Request) -> StreamEnd:
 
 
 def _clean(text: str, connection: Connection) -> str:
-    names = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token")
-    keys = (connection.api_key, *(getattr(connection.client, name, None) for name in names))
+    names = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token", "token")
+    account = getattr(connection.client, "_api_client", None)
+    owners = (connection.client, account, getattr(account, "_credentials", None))
+    keys = (connection.api_key, *(getattr(owner, name, None) for owner in owners for name in names))
     return one_line(redact(text, *(key for key in keys if isinstance(key, str))))
 
 

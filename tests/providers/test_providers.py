@@ -22,11 +22,16 @@ def test_a_provider_that_nobody_knows_is_an_error_that_names_those_there_are() -
     assert raised.value.kind == "setup"
 
 
+def no_spec(name: str) -> None:
+    if "." in name:
+        raise ModuleNotFoundError
+
+
 @pytest.mark.parametrize("prefix", [prefix for prefix, provider in PROVIDERS.items() if provider.package])
 def test_a_package_that_is_not_there_is_an_error_that_names_the_extra(
     prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("op_jupyter.providers.find_spec", lambda name: None)
+    monkeypatch.setattr("op_jupyter.providers.find_spec", no_spec)
     with pytest.raises(RunError, match=rf"pip install 'op_jupyter\[{PROVIDERS[prefix].extra}\]'"):
         resolve(f"{prefix}:")
 
