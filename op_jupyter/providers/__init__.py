@@ -133,6 +133,7 @@ class Model:
 PROVIDERS: dict[str, tuple[str, str | None]] = {
     "openai": ("op_jupyter.providers.openai_chat", "openai"),
     "anthropic": ("op_jupyter.providers.anthropic", "anthropic"),
+    "bedrock": ("op_jupyter.providers.bedrock", "boto3"),
     "local": ("op_jupyter.providers.local", "xllamacpp"),
     "replay": ("op_jupyter.providers.replay", None),
 }
