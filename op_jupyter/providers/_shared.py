@@ -67,6 +67,7 @@ _CONTEXT_MARKS = (
     "context window",
     "input is too long",
     "input token count",
+    "input tokens exceed",
     "prompt is too long",
 )
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from base64 import b64encode
 from binascii import crc32
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from op_jupyter.history import replayable
 from op_jupyter.messages import (
@@ -30,7 +34,31 @@ from tests.providers.adapter import KEY, Adapter, Call, Reply
 EVENT_STREAM = {"content-type": "application/vnd.amazon.eventstream"}
 CLAUDE = "us.anthropic.claude-test-v1:0"
 
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+TOKEN = "FwoGZXIvYXdzEXAMPLETOKEN+/abcdefghijklmnop=="
+
 Event = tuple[str, dict[str, Any]]
+
+
+def without_account(monkeypatch: pytest.MonkeyPatch, empty: Path) -> None:
+    """Let nothing be seen of an account that this machine may have; `empty` is a folder."""
+    import boto3
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(empty / name))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+
+def account(**more: Any) -> Any:
+    """A session of an account that there is not."""
+    import boto3
+
+    keys = {"aws_access_key_id": "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key": SECRET, "aws_session_token": TOKEN}
+    return boto3.Session(**keys, **({"region_name": "eu-north-1"} | more))
 
 
 def frame(headers: dict[str, str], payload: dict[str, Any]) -> bytes:
