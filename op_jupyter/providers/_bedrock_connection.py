@@ -29,16 +29,20 @@ ACCOUNT_HINT = (
     "client=boto3.Session(…)"
 )
 
-# What a message says, or the code of it, and what to do then.
+# What a message says, or the code before it, and what to do then; the first that fits counts.
 _HINTS = {
-    "ExpiredToken": "log in again, with `aws sso login` or new keys, and run again",
-    "UnrecognizedClient": ACCOUNT_HINT,
-    "Signature": "are the secret key and the clock of this machine right?",
-    "make sure your API Key": "set AWS_BEARER_TOKEN_BEDROCK, or pass api_key=",
-    "AccessDenied": "ask for access to the model in the Bedrock console, or for bedrock:InvokeModelWithResponseStream",
     "on-demand throughput": "name an inference profile of the model: put us., eu. or global. before its name",
     "model identifier is invalid": "is the name right, and the model in this region?",
     "doesn't support tool use": "ask it without functions (tools=[]), or ask another model",
+    "toolChoice": 'leave tool_choice at "auto", or ask another model',
+    "tool_choice": 'leave tool_choice at "auto", or ask another model',
+    "prompt caching": 'pass options={"cachePoint": None}',
+    "cachePoint": 'pass options={"cachePoint": None}',
+    "make sure your API Key": "set AWS_BEARER_TOKEN_BEDROCK, or pass api_key=",
+    "ExpiredToken": "log in again, with `aws sso login` or new keys, and run again",
+    "UnrecognizedClient": ACCOUNT_HINT,
+    "Signature": "are the secret key and the clock of this machine right?",
+    "AccessDenied": "ask for access to the model in the Bedrock console, or for bedrock:InvokeModelWithResponseStream",
 }
 
 
@@ -183,16 +187,17 @@ def _response_error(error: ClientError, client: Any, exchange: _Exchange) -> Pro
         code = ""
     if "Signature" in code:
         message = message.partition("\n")[0]  # what follows repeats all that was signed
-    asked = "" if error.operation_name == "ConverseStream" else f", asked for {error.operation_name}"
+    # An account may take a request of its own, such as that for a role.
+    is_ours = error.operation_name == "ConverseStream"
     failure = http_error(
         status if isinstance(status, int) else None,
         redact(message, *exchange.secrets),
         code=code,
-        server=f"{address_of(client)}{asked}",
+        server=address_of(client) if is_ours else f"AWS, asked for {error.operation_name},",
         headers=as_dict(metadata.get("HTTPHeaders")),
         key_hint=ACCOUNT_HINT,
     )
-    hint = next((hint for mark, hint in _HINTS.items() if mark in f"{code} {message}"), None)
+    hint = next((hint for mark, hint in _HINTS.items() if is_ours and mark in f"{code} {message}"), None)
     if "ExpiredToken" in code or failure.kind == "auth":
         failure.kind = "auth"
         _shared_client.cache_clear()  # so that new keys in a file are seen
@@ -241,8 +246,8 @@ def _setup_error(error: BaseException) -> ProviderError:
     message = str(error)
     if isinstance(error, exceptions.NoRegionError):
         return ProviderError("There is no region for AWS: set AWS_REGION, or pass client=boto3.Session(…)", "setup")
-    if message.startswith("Invalid endpoint"):
-        address = message.partition(": ")[2]
+    if message.startswith("Invalid endpoint: "):
+        address = message.removeprefix("Invalid endpoint: ")
         return ProviderError(f"base_url must begin with http:// or https://, not {address}", "setup")
     kinds = ("Credential", "Token", "Login", "SSO")
     if any(kind in type(error).__name__ for kind in kinds):

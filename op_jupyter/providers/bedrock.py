@@ -72,7 +72,7 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
     raw = response["body"]
     try:
         kind = as_str(response["headers"].get("content-type"))
-        if kind != "application/vnd.amazon.eventstream":
+        if not kind.startswith("application/vnd.amazon.eventstream"):
             message = f"{address_of(client)} answered with {kind or 'no type'}, and not with a stream of a reply"
             raise ProviderError(message, "provider")
         body = raw.stream()

@@ -48,6 +48,7 @@ def without_account(monkeypatch: pytest.MonkeyPatch, empty: Path) -> None:
         monkeypatch.delenv(name)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(empty / name))
+    monkeypatch.setenv("HOME", str(empty))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)

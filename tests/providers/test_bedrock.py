@@ -90,6 +90,12 @@ class TestBedrock(Conformance):
         assert (reply.end.stop_reason, reply.end.error_kind, reply.end.finish) == ("error", "filter", reason)
         assert (reply.text, reply.retries) == ("I cannot say.", [])
 
+    def test_silence_in_mid_stream_is_a_timeout_that_keeps_what_was_said(self, server: WireServer) -> None:
+        server.script = [self.adapter.streamed(self.adapter.beginning("Half"), then="silent")]
+        reply = self.ask(server, timeout=0.2)
+        assert (reply.text, reply.end.error_kind) == ("Half", "timeout")
+        assert "0.2 s" in (reply.end.error_message or "")
+
     def test_a_broken_frame_is_a_broken_connection(self, server: WireServer) -> None:
         pieces = self.adapter.reply(["It is 3."], Usage())
         pieces[1] = pieces[1].replace(b"It is 3.", b"It is 4.")
@@ -113,6 +119,14 @@ class TestBedrock(Conformance):
             (400, "ValidationException", "The provided model identifier is invalid.", "not_found", "region"),
             (400, "ValidationException", "Invocation of model ID x with on-demand throughput isn’t", "provider", "eu."),
             (400, "ValidationException", "This model doesn't support tool use.", "provider", "tools=[]"),
+            (
+                400,
+                "ValidationException",
+                "This model doesn't support the toolConfig.toolChoice.any",
+                "provider",
+                "auto",
+            ),
+            (403, "AccessDeniedException", "Your request did not allow prompt caching.", "auth", '"cachePoint": None'),
             (400, "ServiceQuotaExceededException", "Too many", "quota", ""),
             (403, "AccessDeniedException", "You don't have access to the model.", "auth", "Bedrock console"),
             (403, "AccessDeniedException", "Please make sure your API Key is valid.", "auth", "api_key="),

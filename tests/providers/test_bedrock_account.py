@@ -60,6 +60,40 @@ def test_missing_credentials_are_said_without_asking_anyone(monkeypatch: pytest.
     assert "nobody" in (one_end(Connection()).error_message or "")
 
 
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        (f"credential_process = {shutil.which('false')}", "custom-process"),
+        ("aws_access_key_id = AKIAHALF", "aws_secret_access_key"),
+    ],
+    ids=["a program that fails", "half a key"],
+)
+def test_an_account_that_gives_no_keys_says_why(tmp_path: Path, profile: str, said: str) -> None:
+    (tmp_path / "AWS_CONFIG_FILE").write_text(f"[default]\n{profile}\n")
+    end = one_end(Connection())
+    assert (end.error_kind, said in (end.error_message or "")) == ("auth", True)
+
+
+def test_a_role_that_is_refused_is_not_taken_for_the_model(server: WireServer) -> None:
+    from botocore.exceptions import ClientError
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        said = {"Error": {"Code": "AccessDenied", "Message": "Not that role"}}
+        raise ClientError(said | {"ResponseMetadata": {"HTTPStatusCode": 403}}, "AssumeRole")
+
+    client = account().client("bedrock-runtime", endpoint_url=server.url)
+    client.meta.events.register("before-sign.bedrock-runtime.*", refuse)
+    end = one_end(Connection(client=client))
+    assert end.error_message == "AWS, asked for AssumeRole, answered 403 AccessDenied: Not that role"
+    assert (end.error_kind, server.asked) == ("auth", [])
+
+
+def test_a_key_of_the_environment_is_not_sent_in_the_clear(server: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
+    end = one_end(Connection(base_url=server.url))
+    assert (end.error_kind, "HTTPS" in (end.error_message or "")) == ("setup", True)
+
+
 def test_a_missing_region_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     end = one_end(Connection(api_key=KEY))
