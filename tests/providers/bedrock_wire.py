@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import struct
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from binascii import crc32
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +178,32 @@ def request(*messages: Message, system: str | None = None, tools: Sequence[ToolS
 
 
 def body_of(*messages: Message, **settings: Any) -> dict[str, Any]:
-    return request_body(request(*messages, **settings))
+    """The body of such a request, which is one that boto3 would accept too."""
+    body = request_body(request(*messages, **settings))
+    if find_spec("botocore"):
+        from botocore.validate import ParamValidator
+
+        report = ParamValidator().validate({"modelId": CLAUDE} | with_bytes(body), input_shape())
+        assert not report.has_errors(), report.generate_report()
+    return body
+
+
+@functools.cache
+def input_shape() -> Any:
+    """What boto3 knows of a request."""
+    from botocore.session import Session
+
+    return Session().get_service_model("bedrock-runtime").operation_model("ConverseStream").input_shape
+
+
+def with_bytes(value: Any) -> Any:
+    """`value` as boto3 wants it: with bytes where the body has base64. It refuses what Converse does not know."""
+    if isinstance(value, dict):
+        return {
+            name: b64decode(item) if name in ("bytes", "redactedContent") else with_bytes(item)
+            for name, item in value.items()
+        }
+    return [with_bytes(item) for item in value] if isinstance(value, list) else value
 
 
 def turns_of(*messages: Message, **settings: Any) -> list[tuple[str, list[dict[str, Any]]]]:

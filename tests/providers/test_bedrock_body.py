@@ -28,9 +28,9 @@ from tests.providers.adapter import ADD, NOW
 from tests.providers.bedrock_wire import (
     HI,
     UNCACHED,
-    account,
     body_of,
     encrypted,
+    input_shape,
     result,
     said,
     server,
@@ -86,9 +86,9 @@ def test_options_go_where_converse_has_them() -> None:
 
 def test_all_that_converse_takes_is_known() -> None:
     pytest.importorskip("boto3", reason="needs op_jupyter[bedrock]")
-    model = account().client("bedrock-runtime").meta.service_model
-    assert set(model.operation_model("ConverseStream").input_shape.members) == TOP_LEVEL | {"modelId"}
-    assert set(model.shape_for("InferenceConfiguration").members) == set(INFERENCE.values())
+    members = input_shape().members
+    assert set(members) == TOP_LEVEL | {"modelId"}
+    assert set(members["inferenceConfig"].members) == set(INFERENCE.values())
 
 
 @pytest.mark.parametrize(

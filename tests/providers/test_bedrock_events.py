@@ -55,7 +55,7 @@ def test_reasoning_that_is_empty_but_signed_is_kept() -> None:
 
 
 def test_encrypted_reasoning_is_kept_to_the_byte_also_when_it_comes_in_pieces() -> None:
-    first, second = b"\x00\xff\xfe", b"\x01\x02"
+    first, second = b"\x00\xff", b"\x01\x02"  # each padded in base64
     for pieces in ([first + second], [first, second]):
         deltas = [delta(0, reasoningContent={"redactedContent": base64(piece)}) for piece in pieces]
         (block,) = reply_of(*whole([*deltas, stop(0)])).content

@@ -32,7 +32,7 @@ from op_jupyter.messages import (
 from op_jupyter.providers import Connection, Request, ToolChoice, ToolSpec
 from op_jupyter.providers.bedrock import basis, model, request_body
 from tests.providers.adapter import Reply
-from tests.providers.bedrock_wire import EVENT_STREAM, UNCACHED, account, event, messages_in, reply_of
+from tests.providers.bedrock_wire import EVENT_STREAM, UNCACHED, account, event, messages_in, reply_of, with_bytes
 from tests.providers.wire_server import Answer, WireServer
 
 pytest.importorskip("boto3", reason="needs op_jupyter[bedrock]")
@@ -292,13 +292,3 @@ def test_what_is_sent_is_what_boto3_would_write_itself(server: WireServer, clien
     server.script = [Answer(pieces=[bytes_of(STREAMS[0])], headers=EVENT_STREAM)]
     assert list(client.converse_stream(modelId="m", **with_bytes(body))["stream"])
     assert server.asked[-1].body == body
-
-
-def with_bytes(value: Any) -> Any:
-    """`value` as boto3 wants it: with bytes where the body has base64. It refuses what Converse does not know."""
-    if isinstance(value, dict):
-        return {
-            name: b64decode(item) if name in ("bytes", "redactedContent") else with_bytes(item)
-            for name, item in value.items()
-        }
-    return [with_bytes(item) for item in value] if isinstance(value, list) else value
