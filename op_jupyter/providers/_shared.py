@@ -65,6 +65,7 @@ _CONTEXT_MARKS = (
     "context window",
     "input is too long",
     "input token count",
+    "input tokens exceed",
     "prompt is too long",
 )
 

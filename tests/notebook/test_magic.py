@@ -244,7 +244,7 @@ def odd() -> None:
 def test_the_models_of_a_provider_are_listed(ready: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
     chat = OpenAIChat()
     with WireServer().running() as server:
-        listed = Answer(pieces=[chat.model_list(["b", "a"])], headers={"content-type": "application/json"})
+        listed = Answer(pieces=chat.model_lists(["b", "a"]), headers={"content-type": "application/json"})
         server.script = [listed, listed]
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")

@@ -64,8 +64,8 @@ class Adapter(ABC):
         """The body of a response that is an error."""
 
     @abstractmethod
-    def model_list(self, names: list[str]) -> bytes:
-        """The body of a response that says which models there are."""
+    def model_lists(self, names: list[str]) -> list[bytes]:
+        """The bodies of the responses that say which models there are."""
 
     def beginning(self, text: str) -> list[bytes]:
         """A reply that says `text` and stops there, without its closing event."""

@@ -110,11 +110,11 @@ class Anthropic(Adapter):
         error = {"type": "some_error", "message": message}
         return json.dumps({"type": "error", "error": error, "request_id": "req_1"}).encode()
 
-    def model_list(self, names: list[str]) -> bytes:
+    def model_lists(self, names: list[str]) -> list[bytes]:
         models = [
             {"id": name, "type": "model", "display_name": name, "created_at": "2026-01-01T00:00:00Z"} for name in names
         ]
-        return json.dumps({"data": models, "has_more": False, "first_id": None, "last_id": None}).encode()
+        return [json.dumps({"data": models, "has_more": False, "first_id": None, "last_id": None}).encode()]
 
 
 # -------------------------------------------------------------------- what it is sent

@@ -112,7 +112,10 @@ class Conformance:
 
     def test_the_models_of_the_server_are_listed(self, server: WireServer) -> None:
         names = ["some-b", "some-a"]
-        server.script = [Answer(pieces=[self.adapter.model_list(names)], headers={"content-type": "application/json"})]
+        server.script = [
+            Answer(pieces=[body], headers={"content-type": "application/json"})
+            for body in self.adapter.model_lists(names)
+        ]
         prefix = self.adapter.model().provider
         listed = list_models(prefix, self.adapter.connection(server.url))
         assert listed == [f"{prefix}:some-a", f"{prefix}:some-b"]

@@ -93,10 +93,10 @@ class Gemini(Adapter):
     def error_body(self, message: str) -> bytes:
         return json.dumps({"error": {"code": 400, "message": message, "status": "SOME_STATUS"}}).encode()
 
-    def model_list(self, names: list[str]) -> bytes:
+    def model_lists(self, names: list[str]) -> list[bytes]:
         models = [{"name": f"models/{name}", "supportedGenerationMethods": ["generateContent"]} for name in names]
         models.append({"name": "models/embedding", "supportedGenerationMethods": ["embedContent"]})
-        return json.dumps({"models": models}).encode()
+        return [json.dumps({"models": models}).encode()]
 
 
 def _part(part: str | Call) -> dict[str, Any]:

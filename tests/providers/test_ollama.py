@@ -22,7 +22,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[WireServer]:
 
 
 def has(*names: str) -> Answer:
-    return Answer(pieces=[CHAT.model_list(list(names))], headers={"content-type": "application/json"})
+    return Answer(pieces=CHAT.model_lists(list(names)), headers={"content-type": "application/json"})
 
 
 def test_the_model_that_is_named_is_asked_where_the_environment_says_without_the_key_of_openai(

@@ -54,9 +54,9 @@ class OpenAIChat(Adapter):
     def error_body(self, message: str) -> bytes:
         return json.dumps({"error": {"message": message, "type": "some_error", "param": None, "code": None}}).encode()
 
-    def model_list(self, names: list[str]) -> bytes:
+    def model_lists(self, names: list[str]) -> list[bytes]:
         models = [{"id": name, "object": "model", "created": 1, "owned_by": "openai"} for name in names]
-        return json.dumps({"object": "list", "data": models}).encode()
+        return [json.dumps({"object": "list", "data": models}).encode()]
 
 
 class TestOpenAIChat(Conformance):
