@@ -132,6 +132,7 @@ class Model:
 
 PROVIDERS: dict[str, tuple[str, str | None]] = {
     "openai": ("op_jupyter.providers.openai_chat", "openai"),
+    "openai-responses": ("op_jupyter.providers.openai_responses", "openai"),
     "anthropic": ("op_jupyter.providers.anthropic", "anthropic"),
     "local": ("op_jupyter.providers.local", "xllamacpp"),
     "replay": ("op_jupyter.providers.replay", None),
@@ -151,7 +152,8 @@ def resolve(spec: str) -> Model:
         raise RunError(f"Unknown model {spec!r}: a model is named provider:model, with one of {known}", kind="setup")
     module_name, package = PROVIDERS[provider]
     if package and find_spec(package) is None:
-        raise RunError(f"{provider}: needs another package: pip install 'op_jupyter[{provider}]'", kind="setup")
+        extra = provider.partition("-")[0]
+        raise RunError(f"{provider}: needs another package: pip install 'op_jupyter[{extra}]'", kind="setup")
     model: Model = importlib.import_module(module_name).model(name)
     return model
 

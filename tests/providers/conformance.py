@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart
-from op_jupyter.messages import Message, TextContent, Usage, UserMessage
+from op_jupyter.messages import Message, Usage, UserMessage
 from op_jupyter.providers import Request
 from tests.providers.adapter import ADD, KEY, NOW, Adapter, Call, Reader, Reply, wait_for
 from tests.providers.wire_server import Answer, Ending, WireServer
@@ -50,7 +50,7 @@ class Conformance:
         server.script = [self.adapter.answer("It ", "is ", "3. 😀")]
         reply = self.ask(server)
         assert [event.text for event in reply.events if isinstance(event, BlockDelta)] == ["It ", "is ", "3. 😀"]
-        assert reply.content == [TextContent("It is 3. 😀")]
+        assert [(block.kind, reply.text) for block in reply.content] == [("text", "It is 3. 😀")]
         assert reply.end.stop_reason == "stop"
 
     def test_the_first_piece_is_there_before_the_reply_is_complete(self, server: WireServer) -> None:
