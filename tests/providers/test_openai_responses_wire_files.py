@@ -94,7 +94,7 @@ def test_a_recorded_reply_whose_connection_is_lost_keeps_what_was_said(server: W
     server.script = [Answer(pieces=[wire], headers=EVENT_STREAM)]
     whole = ask(connection)
     last = next(event for event in events_in(path) if event["type"] in ENDS)["type"]
-    end = wire.rindex(b"data: {", 0, wire.index(f'"{last}"'.encode()))
+    end = wire.rindex(b"data: {", 0, wire.index(f'"type":"{last}"'.encode()))
     for cut in random.Random(path.stem).sample(range(1, end), 20):
         server.script = [Answer(pieces=[wire[:cut]], headers=EVENT_STREAM, then="cut")]
         broken = ask(connection)
