@@ -5,7 +5,7 @@ A pure function over the data of the events; no network here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,32 +164,31 @@ class _Reply:
             raise ProviderError("The server sent more of an item that it has not begun: run again", "provider")
         return item
 
-    def _show(self, item: _Item) -> Iterator[StreamEvent]:
+    def _show(self, item: _Item) -> Generator[StreamEvent, None, int]:
+        """Begin the block of `item`, if it has not begun yet; its position."""
         if item.index is None:
             item.index = self.count
             self.count += 1
             block = item.block(is_done=False)
             self.calls += isinstance(block, ToolCall)
             yield BlockStart(item.index, block)
+        return item.index
 
     def _write(self, item: _Item, text: str) -> Iterator[StreamEvent]:
-        if not text:
-            return
-        yield from self._show(item)
-        assert item.index is not None
-        item.pieces.append(text)
-        yield BlockDelta(item.index, text)
+        if text:
+            index = yield from self._show(item)
+            item.pieces.append(text)
+            yield BlockDelta(index, text)
 
     def _finish(self, event: dict[str, Any]) -> Iterator[StreamEvent]:
         item = self.open.pop(_key(event), None) or _Item({})
         item.raw = as_dict(event.get("item"))
         self.refusal += "".join(as_str(as_dict(part).get("refusal")) for part in as_list(item.raw.get("content")))
         block = item.block(is_done=True)
-        if item.index is None and isinstance(block, TextContent) and not block.text:
-            return
-        yield from self._show(item)
-        assert item.index is not None
-        yield BlockEnd(item.index, block)
+        is_empty = isinstance(block, TextContent) and not block.text
+        if item.index is not None or not is_empty:
+            index = yield from self._show(item)
+            yield BlockEnd(index, block)
 
     def _close(self, kind: str, response: dict[str, Any]) -> None:
         status = as_str(response.get("status")) or kind
@@ -253,6 +252,7 @@ def _error(error: dict[str, Any]) -> ProviderError:
     code, message = error_words(error)
     if "policy" in code:
         return ProviderError(f"The server refused ({code}): {message}", "filter")
+    # An event without a code has only its own type.
     return http_error(None, message, code="" if code == "error" else code)
 
 

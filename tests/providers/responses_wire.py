@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
+
+from pydantic import BaseModel, TypeAdapter
 
 from op_jupyter.history import replayable
 from op_jupyter.messages import (
@@ -146,3 +148,25 @@ def thought(text: str = "", *, id: str = "rs_1", encrypted: str | None = "ZW5j",
 
 def server(**data: Any) -> ServerContent:
     return ServerContent(data.get("name", data["type"]), data, {"openai-responses": {"type": data["type"]}})
+
+
+# -------------------------------------------------------------------- the SDK's own types
+
+
+def read_by_the_sdk(body: dict[str, Any]) -> Any:
+    """What `body` is read as by the types of the SDK, which refuse what no such request has."""
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+    types = TypeAdapter(ResponseCreateParamsStreaming)  # has to be there until all is read
+    return _to_the_end(types.validate_python(body))
+
+
+def _to_the_end(value: Any) -> Any:
+    """`value` with all that pydantic validates only when it is read, and without what has no place in the types."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(exclude_unset=True)
+    if isinstance(value, dict):
+        return {name: _to_the_end(item) for name, item in cast(dict[str, Any], value).items()}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return [_to_the_end(item) for item in value]

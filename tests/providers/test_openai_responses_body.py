@@ -20,7 +20,7 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import ToolChoice
 from tests.providers.adapter import ADD, NOW
-from tests.providers.responses_wire import HI, body_of, input_of, result, said, server, thought
+from tests.providers.responses_wire import HI, body_of, input_of, read_by_the_sdk, result, said, server, thought
 
 PNG = ImageContent(b"\x89PNG", "image/png")
 PNG_PART = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"}
@@ -276,3 +276,24 @@ def test_what_the_server_ran_goes_back_and_what_it_waits_for_in_vain_does_not() 
 def test_what_the_server_has_not_finished_does_not_go_back() -> None:
     begun = ServerContent("web_search_call", {"type": "web_search_call", "id": "ws_1", "status": "in_progress"})
     assert kinds_of(HI, said(thought("Hm."), begun, stop_reason="error")) == ["user"]
+
+
+def test_what_is_sent_is_of_the_sdk_s_own_types() -> None:
+    own: dict[str, Any] = {"openai-responses": {"id": "msg_1", "phase": "commentary"}}
+    body = body_of(
+        UserMessage([TextContent("Look:"), PNG]),
+        said(
+            thought("Hm."),
+            server(type="web_search_call", id="ws_1", status="completed", action={"type": "search", "query": "tea"}),
+            TextContent("Tea.", own),
+            ToolCall("c1", "plot", {"a": 1}, provider_data={"openai-responses": {"id": "fc_1"}}),
+            ToolCall("c2", "sql", {}, "SELECT 1", {"openai-responses": {"id": "ctc_1", "input": "SELECT 1"}}),
+        ),
+        result("c1", TextContent("a plot"), PNG),
+        result("c2"),
+        system="Be brief.",
+        tools=[ADD, NOW],
+        tool_choice={"type": "function", "name": "add"},
+        parallel_tool_calls=False,
+    )
+    assert read_by_the_sdk(body) == body

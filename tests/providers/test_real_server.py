@@ -35,7 +35,7 @@ def calls_of(run: Run) -> list[ToolCall]:
 
 
 def ask(server: str, provider: str, prompt: str, **settings: Any) -> tuple[str, Run]:
-    asked = Runtime(model=f"{provider}:qwen", base_url=server + SPOKEN[provider], max_retries=0)
+    asked = Runtime(model=f"{provider}:qwen", base_url=server + SPOKEN[provider])
     answer = asked.exec(prompt, tools=[best_product], **settings)
     assert asked.last_run is not None
     return answer, asked.last_run
