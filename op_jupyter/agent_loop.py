@@ -166,6 +166,7 @@ def _stream_assistant_response(context: AgentContext, control: RunControl, emit:
             match event:
                 case StreamEnd():
                     end = event
+                    break
                 case StreamRetry():
                     emit(
                         AgentEventRetry(**context.where, attempt=event.attempt, delay=event.delay, reason=event.reason)

@@ -30,6 +30,9 @@ class Aborted(Exception):
 
 _WAKE = object()
 
+LAST_BYTES = 0.1
+"""Seconds in which what is left of a reply may arrive, so that its connection can be used again."""
+
 
 class RunControl:
     """Messages into one run, and its end. Nested runs have their own, below that of the root, and end with it."""
@@ -223,8 +226,8 @@ class RunControl:
     def receive(self, start: Callable[[], Iterator[T]], abandon: Callable[[], None]) -> Iterator[T]:
         """The items of the iterator that `start` makes, which a thread of its own reads.
 
-        So whatever blocks in there can be left at once: when the run is aborted, or when the caller stops iterating,
-        `abandon` is called to free the thread.
+        So whatever blocks in there can be left at once: when the run is aborted, `abandon` is called to free the
+        thread. When the caller has what it wants, and stops iterating, the thread has some time to end by itself.
 
         Raises:
             Aborted: as soon as the run is.
@@ -245,6 +248,9 @@ class RunControl:
             try:
                 while (item := self._wait(inbox)) is not reader:
                     yield item
+            except GeneratorExit:
+                wait([reader], LAST_BYTES)
+                raise
             finally:
                 if not reader.done():
                     abandoned.set()

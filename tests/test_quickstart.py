@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,23 @@ def the_model_is_there() -> None:
         pytest.skip(str(missing))
 
 
-@pytest.fixture
-def llama_server() -> Iterator[str]:
-    """The address of a llama.cpp server that runs the embedded model."""
+@contextmanager
+def running_llama_server() -> Iterator[str]:
+    """The address of a llama.cpp server that runs the embedded model until the end of the block."""
     template = ROOT / "tests" / "fixtures" / "functions.jinja"
     arguments = [sys.executable, "-c", SERVER, str(DEFAULT_MODEL.path), str(template)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin and server.stdout
-        yield server.stdout.readline().strip()
-        server.stdin.close()
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.stdin.close()
+
+
+@pytest.fixture
+def llama_server() -> Iterator[str]:
+    with running_llama_server() as address:
+        yield address
 
 
 def run_live(folder: Path, **environment: str) -> None:

@@ -151,6 +151,7 @@ class Provider:
 # The default models are those of November 2026: small, quick, and good with functions.
 PROVIDERS: dict[str, Provider] = {
     "openai": Provider("openai_chat", "openai", "openai", ("OPENAI_API_KEY",), "gpt-5.4-mini"),
+    "openai-responses": Provider("openai_responses", "openai", "openai", default="gpt-5.4-mini"),
     "anthropic": Provider("anthropic", "anthropic", "anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5"),
     "gemini": Provider("gemini", "gemini", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), "gemini-3.8-flash"),
     "bedrock": Provider("bedrock", "bedrock", "boto3", ("AWS_BEARER_TOKEN_BEDROCK",), "global.amazon.nova-2-lite-v1:0"),

@@ -14,7 +14,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from op_jupyter.events import StreamEnd, StreamEvent
+from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection
 from op_jupyter.providers._http import address_of, connection_error, time_limits
 from op_jupyter.providers._shared import ProviderError, drain, http_error, listed
@@ -47,10 +47,8 @@ def reply(
             message = f"{_address(client)} answered with {kind}, and not with a stream of a reply"
             raise ProviderError(message, "provider")
         raw = response.iter_bytes()
-        for event in read(_data(raw, client, connection.timeout)):
-            if isinstance(event, StreamEnd):
-                drain(raw)
-            yield event
+        yield from read(_data(raw, client, connection.timeout))
+        drain(raw)
     finally:
         response.close()
 

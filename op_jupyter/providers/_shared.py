@@ -141,7 +141,7 @@ def stream_with_retries(request: Request, attempt: Callable[[], Iterator[StreamE
 
     def abandon() -> None:
         abandoned.set()
-        _release_in_background(reader, over)
+        threading.Thread(target=_release, args=(reader, over), name="op_jupyter release", daemon=True).start()
 
     request.on_abandon.append(abandon)
     try:
@@ -208,30 +208,24 @@ def _clean(text: str, connection: Connection) -> str:
 # -------------------------------------------------------------------- leaving a blocked call
 
 
-def drain(body: Iterator[bytes], seconds: float = 0.1) -> None:
-    """Read what is left of `body`, so that its connection can be used again, but wait no longer than `seconds`."""
-    over = threading.Event()
-    _release_in_background(threading.get_ident(), over, seconds)
-    try:
-        with suppress(Exception):
-            for _ in body:
-                pass
-    finally:
-        over.set()
+def drain(body: Iterator[bytes]) -> None:
+    """Read what is left of `body` behind the closing event, so that its connection can be used again.
+
+    It blocks where the server sends no end: whoever has had the closing event leaves the request then.
+    """
+    with suppress(Exception):
+        for _ in body:
+            pass
 
 
-def _release_in_background(thread: int, over: threading.Event, after: float = 0) -> None:
-    threading.Thread(target=_release, args=(thread, over, after), name="op_jupyter release", daemon=True).start()
-
-
-def _release(thread: int, over: threading.Event, after: float) -> None:
-    """From `after` seconds on, end the network calls of `thread` in its request, until that is over.
+def _release(thread: int, over: threading.Event) -> None:
+    """End the network calls of `thread` in its request, until that is over.
 
     More than once, since it may be between two calls. The socket is found on the thread's stack: before the headers
     have come no SDK hands it out, its connection pool holds those of other requests too, and closing a client from
     another thread wakes nobody.
     """
-    while not over.wait(after):
+    while not over.is_set():
         # Documented, and the only way to see what another thread waits for.
         stack = sys._current_frames().get(thread)
         if stack is None:
@@ -241,7 +235,7 @@ def _release(thread: int, over: threading.Event, after: float) -> None:
             with suppress(OSError):
                 # Not the override in SSLSocket, which takes the TLS state from under the reader.
                 socket.socket.shutdown(waiting_on, socket.SHUT_RDWR)
-        after = 0.01
+        over.wait(0.01)
 
 
 def _socket_in_use(frame: FrameType | None, within: CodeType) -> socket.socket | None:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from op_jupyter.events import StreamEnd, StreamEvent
+from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._anthropic_events import PROVIDER, error_words, read_events
 from op_jupyter.providers._anthropic_messages import called_functions, container, turns
@@ -55,10 +55,8 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
             raise ProviderError(message, "provider")
         body = response.iter_bytes()
         data = _data(body, client, kind, request.connection.timeout)
-        for event in read_events(data, basis(request)):
-            if isinstance(event, StreamEnd):
-                drain(body)
-            yield event
+        yield from read_events(data, basis(request))
+        drain(body)
     finally:
         response.close()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from op_jupyter.events import StreamEnd, StreamEvent
+from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Model, Request, ToolSpec
 from op_jupyter.providers._bedrock_connection import address_of, client_of, connection_error, models, send
 from op_jupyter.providers._bedrock_events import PROVIDER, read_events
@@ -69,10 +69,8 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
             message = f"{address_of(client)} answered with {kind or 'no type'}, and not with a stream of a reply"
             raise ProviderError(message, "provider")
         body = raw.stream()
-        for event in read_events(_messages(body, client, request.connection.timeout), basis(request)):
-            if isinstance(event, StreamEnd):
-                drain(body)
-            yield event
+        yield from read_events(_messages(body, client, request.connection.timeout), basis(request))
+        drain(body)
     finally:
         raw.close()
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from op_jupyter.events import StreamEnd, StreamEvent
+from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._gemini_events import PROVIDER, error_code, is_refused_key, read_events, retry_delay
 from op_jupyter.providers._gemini_messages import contents
@@ -83,10 +83,8 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
             message = f"{_address(client)} answered with {kind}, and not with a stream of a reply"
             raise ProviderError(message, "provider")
         body = response.iter_bytes()
-        for event in read_events(_data(body, client, kind, request.connection.timeout)):
-            if isinstance(event, StreamEnd):
-                drain(body)
-            yield event
+        yield from read_events(_data(body, client, kind, request.connection.timeout))
+        drain(body)
     finally:
         response.close()
 

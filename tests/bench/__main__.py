@@ -5,9 +5,18 @@ from __future__ import annotations
 from tests.bench.rounds import cost_of_rounds
 from tests.providers.adapter import Adapter
 from tests.providers.anthropic_wire import Anthropic
+from tests.providers.bedrock_wire import Bedrock
+from tests.providers.gemini_wire import Gemini
+from tests.providers.responses_wire import OpenAIResponses
 from tests.providers.test_openai_chat import OpenAIChat
 
-ADAPTERS: dict[str, Adapter] = {"openai": OpenAIChat(), "anthropic": Anthropic()}
+ADAPTERS: dict[str, Adapter] = {
+    "openai": OpenAIChat(),
+    "openai-responses": OpenAIResponses(),
+    "anthropic": Anthropic(),
+    "gemini": Gemini(),
+    "bedrock": Bedrock(),
+}
 
 
 def main() -> None:

@@ -6,15 +6,17 @@ A provider's own test file makes a class of `Conformance` with its adapter, and 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from op_jupyter import Runtime
 from op_jupyter.errors import RunError
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart
-from op_jupyter.messages import Message, TextContent, Usage, UserMessage
+from op_jupyter.messages import Message, Usage, UserMessage
 from op_jupyter.providers import Request, list_models
 from tests.providers.adapter import ADD, KEY, NOW, Adapter, Call, Reader, Reply, wait_for
 from tests.providers.wire_server import Answer, Ending, WireServer
@@ -51,7 +53,7 @@ class Conformance:
         server.script = [self.adapter.answer("It ", "is ", "3. 😀")]
         reply = self.ask(server)
         assert [event.text for event in reply.events if isinstance(event, BlockDelta)] == ["It ", "is ", "3. 😀"]
-        assert reply.content == [TextContent("It is 3. 😀")]
+        assert [(block.kind, reply.text) for block in reply.content] == [("text", "It is 3. 😀")]
         assert reply.end.stop_reason == "stop"
 
     def test_the_first_piece_is_there_before_the_reply_is_complete(self, server: WireServer) -> None:
@@ -107,6 +109,23 @@ class Conformance:
         server.script = [self.adapter.answer("Hello")]
         assert self.ask(server, UserMessage("half \ud83d, whole 😀")).end.stop_reason == "stop"
         assert "half \ufffd, whole 😀" in str(server.asked[0].body)
+
+    def test_a_server_that_leaves_the_socket_open_after_the_last_event_holds_nothing_up(
+        self, server: WireServer
+    ) -> None:
+        complete = self.adapter.reply(["It is 3."], Usage())
+        server.script = [self.adapter.streamed(complete, then="silent"), self.adapter.answer("Again 3.")]
+        connection = self.adapter.connection(server.url)
+        runtime = Runtime(self.adapter.model(), api_key=connection.api_key, base_url=connection.base_url, timeout=30)
+        started = time.monotonic()
+        assert [runtime.exec("1 + 2?", tools=[]) for _ in range(2)] == ["It is 3.", "Again 3."]
+        assert time.monotonic() - started < 10
+
+    def test_one_connection_serves_one_reply_after_the_other(self, server: WireServer) -> None:
+        server.script = [self.adapter.answer("It is 3.") for _ in range(3)]
+        for _ in range(3):
+            assert self.ask(server).text == "It is 3."
+        assert len(server.connections) == 1
 
     # ------------------------------------------------------------ the models
 

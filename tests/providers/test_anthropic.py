@@ -13,11 +13,11 @@ import pytest
 
 from op_jupyter import Run, RunError, Runtime
 from op_jupyter.events import StreamEnd
-from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, Usage, UserMessage
+from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, UserMessage
 from op_jupyter.providers import Connection, Request
 from op_jupyter.providers.anthropic import model
 from tests.conversation import add
-from tests.providers.adapter import ADD, KEY, Reader, Reply
+from tests.providers.adapter import ADD, KEY, Reply
 from tests.providers.anthropic_wire import Anthropic, block, call, event, message_start, text, thinking, whole
 from tests.providers.conformance import Conformance
 from tests.providers.wire_server import Answer, WireServer
@@ -34,16 +34,6 @@ class TestAnthropic(Conformance):
     adapter = Anthropic()
 
     # ------------------------------------------------------------ the stream
-
-    def test_a_server_that_leaves_the_socket_open_after_the_last_event_holds_nothing_up(
-        self, server: WireServer
-    ) -> None:
-        complete = self.adapter.reply(["It is 3."], Usage())
-        server.script = [self.adapter.streamed(complete, then="silent"), self.adapter.answer("Again 3.")]
-        for said in ("It is 3.", "Again 3."):
-            reader = Reader(self.adapter.model(), self.request(server))
-            assert reader.is_gone_within(5)
-            assert Reply(reader.events).text == said
 
     def test_an_overloaded_server_is_asked_again_before_any_output(self, server: WireServer) -> None:
         broken = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})

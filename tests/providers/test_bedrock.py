@@ -10,7 +10,7 @@ import pytest
 from op_jupyter import Run, RunError, Runtime
 from op_jupyter.messages import AssistantMessage, ThinkingContent, Usage
 from op_jupyter.providers import resolve
-from tests.providers.adapter import KEY, Call, Reader, Reply
+from tests.providers.adapter import KEY, Call
 from tests.providers.bedrock_wire import (
     CLAUDE,
     SECRET,
@@ -40,16 +40,6 @@ class TestBedrock(Conformance):
     adapter = Bedrock()
 
     # ------------------------------------------------------------ the stream
-
-    def test_a_server_that_leaves_the_socket_open_after_the_last_event_holds_nothing_up(
-        self, server: WireServer
-    ) -> None:
-        complete = self.adapter.reply(["It is 3."], Usage())
-        server.script = [self.adapter.streamed(complete, then="silent"), self.adapter.answer("Again 3.")]
-        for said in ("It is 3.", "Again 3."):
-            reader = Reader(self.adapter.model(), self.request(server))
-            assert reader.is_gone_within(5)
-            assert Reply(reader.events).text == said
 
     @pytest.mark.parametrize("then", ["whole", "cut"])
     def test_a_reply_is_complete_when_its_end_was_said_though_its_usage_never_comes(

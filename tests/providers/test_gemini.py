@@ -18,7 +18,7 @@ from op_jupyter.events import StreamEnd
 from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, Usage, UserMessage
 from op_jupyter.providers import Connection, Request
 from op_jupyter.providers.gemini import model
-from tests.providers.adapter import ADD, KEY, Reader, Reply
+from tests.providers.adapter import ADD, KEY, Reply
 from tests.providers.conformance import Conformance
 from tests.providers.gemini_wire import COUNTED, MODEL, Gemini, call, chunk, event, text, thought, whole
 from tests.providers.wire_server import Answer, WireServer
@@ -39,16 +39,6 @@ class TestGemini(Conformance):
         server.script = [self.adapter.answer("Hello")]
         self.ask(server)
         assert server.asked[0].path == f"/v1/models/{MODEL}:streamGenerateContent?alt=sse"
-
-    def test_a_server_that_leaves_the_socket_open_after_the_last_event_holds_nothing_up(
-        self, server: WireServer
-    ) -> None:
-        complete = self.adapter.reply(["It is 3."], Usage())
-        server.script = [self.adapter.streamed(complete, then="silent"), self.adapter.answer("Again 3.")]
-        for said in ("It is 3.", "Again 3."):
-            reader = Reader(self.adapter.model(), self.request(server))
-            assert reader.is_gone_within(5)
-            assert Reply(reader.events).text == said
 
     def test_a_count_that_comes_after_the_end_is_waited_for(self, server: WireServer) -> None:
         pieces = [event(chunk(text("3."), finish="STOP", usage=None)), event({"usageMetadata": COUNTED})]

@@ -14,7 +14,7 @@ from op_jupyter.events import StreamEnd
 from op_jupyter.messages import Usage, UserMessage
 from op_jupyter.providers import Connection, Model, Request
 from op_jupyter.providers.openai_chat import model
-from tests.providers.adapter import KEY, Adapter, Call, Reader, Reply
+from tests.providers.adapter import KEY, Adapter, Call, Reply
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
 from tests.providers.conformance import Conformance
 from tests.providers.wire_server import Answer, WireServer
@@ -63,14 +63,6 @@ class TestOpenAIChat(Conformance):
     adapter = OpenAIChat()
 
     # ------------------------------------------------------------ the stream
-
-    def test_a_server_that_leaves_the_socket_open_after_done_holds_nothing_up(self, server: WireServer) -> None:
-        whole = self.adapter.reply(["It is 3."], Usage())
-        server.script = [self.adapter.streamed(whole, then="silent"), self.adapter.answer("Again 3.")]
-        for said in ("It is 3.", "Again 3."):
-            reader = Reader(self.adapter.model(), self.request(server))
-            assert reader.is_gone_within(5)
-            assert Reply(reader.events).text == said
 
     @pytest.mark.parametrize("finished", [True, False], ids=["with a finish reason", "without"])
     def test_what_was_finished_is_whole_though_the_connection_breaks(self, server: WireServer, finished: bool) -> None:
