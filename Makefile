@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 FRONT_END := labextension/dist/package.json
 NODE_MODULES := labextension/node_modules/.package-lock.json
 
-.PHONY: install demo lab test bench check check-python check-front-end test-front-end test-python chromium clean
+.PHONY: install demo lab test bench check check-python check-front-end test-front-end test-python test-providers test-others chromium clean
 
 install: $(INSTALLED)
 
@@ -46,7 +46,14 @@ test-front-end: $(NODE_MODULES)
 
 test-python: $(INSTALLED) chromium
 	$(BIN)/python -m op_jupyter.providers.local
-	$(BIN)/pytest --nbval
+	$(MAKE) --jobs 2 --output-sync test-providers test-others
+
+# Side by side, since the tests of notebooks and browsers mostly wait.
+test-providers:
+	$(BIN)/pytest tests/providers tests/bench
+
+test-others:
+	$(BIN)/pytest --nbval --ignore tests/providers --ignore tests/bench
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench
