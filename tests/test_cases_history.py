@@ -33,6 +33,7 @@ from op_jupyter.testing import call, scripted
 from tests.conversation import add, playing
 from tests.providers.adapter import KEY, Call
 from tests.providers.test_openai_chat import OpenAIChat
+from tests.providers.validity import check_chat
 from tests.providers.wire_server import WireServer
 
 answer = OpenAIChat().answer
@@ -46,23 +47,6 @@ def openai(server: WireServer, **settings: Any) -> Runtime:
 def server() -> Iterator[WireServer]:
     with WireServer().running() as server:
         yield server
-
-
-def check_chat(messages: list[dict[str, Any]]) -> None:
-    """What a server of chat completions refuses, is not in `messages`."""
-    waiting: list[str] = []
-    for message in messages:
-        if message["role"] == "tool":
-            assert message["tool_call_id"] == waiting.pop(0), "a result in a place where no call waits for it"
-        else:
-            assert waiting == [], "a call without its result"
-        calls = message.get("tool_calls", [])
-        assert (message["content"] is None) <= bool(calls), "no content, and no calls"
-        if isinstance(message["content"], str):
-            assert message["content"].strip(), "a blank text"
-        waiting = waiting or [call["id"] for call in calls]
-        assert all(0 < len(call["id"]) <= 40 for call in calls)
-    assert waiting == [], "a call without its result, at the end"
 
 
 def test_a_run_that_crashed_at_any_moment_can_be_gone_on_from(server: WireServer) -> None:
@@ -79,8 +63,8 @@ def test_a_run_that_crashed_at_any_moment_can_be_gone_on_from(server: WireServer
     for text in saved:
         history = Run.from_json(text).messages
         assert openai(server).exec("Go on.", tools=[add], history=history) == "ok"
+        check_chat(server.asked[-1].body)
         messages = server.asked[-1].body["messages"]
-        check_chat(messages)
         assert messages[-1] == {"role": "user", "content": "Go on."}
 
 
@@ -109,12 +93,10 @@ def histories(draw: st.DrawFn) -> list[Message]:
 
 
 @given(histories())
-def test_whatever_a_history_holds_what_is_sent_of_it_is_valid(history: list[Message]) -> None:
+def test_what_may_be_replayed_stays_as_it_is_when_it_is_asked_for_again(history: list[Message]) -> None:
     replayed = replayable(history)
     assert replayable(replayed) == replayed
-    body = openai_chat.request_body(Request("gpt-test", None, replayed, []))
-    check_chat(body["messages"])
-    to_json(body)
+    to_json(openai_chat.request_body(Request("gpt-test", None, replayed, [])))
 
 
 @pytest.mark.parametrize("length", [41, 64, 450])
@@ -128,8 +110,8 @@ def test_call_ids_that_another_provider_gave_are_shortened_alike_on_both_sides(l
     server.script = [answer(Call("c1", "add", ['{"a": 1, "b": 1}'])), answer("ok")]
     openai(server).exec("Go on.", tools=[add], history=history)
     for asked in server.asked:
+        check_chat(asked.body)
         messages = asked.body["messages"]
-        check_chat(messages)
         sent = [call["id"] for call in messages[1]["tool_calls"]]
         assert len(set(sent)) == 3
         assert [(one["tool_call_id"], one["content"]) for one in messages[2:5]] == list(zip(sent, "abc", strict=True))

@@ -17,8 +17,9 @@ from op_jupyter.providers import Model, Request
 from op_jupyter.testing import call, scripted
 from tests.conversation import add, results, the_run
 from tests.providers.adapter import Call
+from tests.providers.validity import check_chat
 from tests.providers.wire_server import WireServer
-from tests.test_cases_history import answer, check_chat, openai
+from tests.test_cases_history import answer, openai
 from tests.test_interrupts import LONG, Silence, interrupt, when
 
 
@@ -125,7 +126,7 @@ def test_skipped_results_stand_before_the_message_that_skipped_them(server: Wire
     runtime = openai(server)
     runtime.exec("go", tools=[work])
     messages = server.asked[1].body["messages"]
-    check_chat(messages)
+    check_chat({"messages": messages})
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "tool", "user"]
 
 
@@ -272,7 +273,7 @@ def test_a_result_of_nothing_or_of_an_image_alone_is_one_that_a_provider_takes(v
 
     server.script = [answer(Call("c1", "give"), Call("c2", "give")), answer("ok")]
     assert openai(server).exec("go", tools=[give]) == "ok"
-    check_chat(server.asked[1].body["messages"])
+    check_chat(server.asked[1].body)
 
 
 def test_half_a_character_is_replaced_wherever_a_function_gives_it_and_a_whole_one_is_not(server: WireServer) -> None:
