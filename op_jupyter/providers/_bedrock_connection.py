@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from op_jupyter.providers import Connection
+from op_jupyter.providers._http import network_settings, unreachable
 from op_jupyter.providers._shared import CONNECT_TIMEOUT, ProviderError, http_error, listed
 from op_jupyter.providers._wire import as_dict, as_str
 from op_jupyter.redact import redact
@@ -77,6 +78,7 @@ def client_of(connection: Connection, service: Service = "bedrock-runtime") -> A
                 return _shared_client(service, given, None, (), has_key=False)
             # A notebook may set its account at any time.
             account = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+            account += network_settings()
             has_key = connection.api_key is not None
             return _shared_client(service, boto3.DEFAULT_SESSION, connection.base_url, account, has_key=has_key)
     except (BotoCoreError, ValueError) as error:
@@ -258,11 +260,16 @@ def connection_error(error: BaseException, client: Any, seconds: float) -> Provi
     address = address_of(client)
     cause = getattr(error, "kwargs", {}).get("error")
     reason = str(cause or error) or type(error).__name__
-    if isinstance(error, exceptions.EndpointConnectionError | exceptions.ConnectTimeoutError | exceptions.SSLError):
-        hint = f"is there Bedrock in the region {client.meta.region_name}, and is this machine online?"
-        if ".amazonaws." not in address:
-            hint = "is the server running, and the address right?"
-        return ProviderError(f"Cannot reach {address} ({reason}): {hint}", "connection", retry=True)
+    if ".amazonaws." in address:
+        reason += f"; is there Bedrock in the region {client.meta.region_name}?"
+    no_way = (
+        exceptions.EndpointConnectionError,
+        exceptions.ConnectTimeoutError,
+        exceptions.ProxyConnectionError,
+        exceptions.SSLError,
+    )
+    if isinstance(error, no_way):
+        return unreachable(address, reason, "AWS_CA_BUNDLE")
     if isinstance(error, exceptions.ReadTimeoutError | ReadTimeoutError):
         message = f"{address} was silent for {seconds:g} s: run again, or set a longer timeout="
         return ProviderError(message, "timeout")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection
-from op_jupyter.providers._http import address_of, connection_error, time_limits
+from op_jupyter.providers._http import address_of, connection_error, making_a_client, network_settings, time_limits
 from op_jupyter.providers._shared import ProviderError, drain, http_error, listed
 from op_jupyter.providers._wire import as_dict, as_str, sse_data, to_json
 
@@ -88,14 +88,15 @@ def _client(connection: Connection) -> OpenAI:
     api_key = connection.api_key or os.environ.get("OPENAI_API_KEY") or ("none" if base_url else None)
     if api_key is None:
         raise ProviderError(f"There is no key for openai: {KEY_HINT}", "auth")
-    return _shared_client(api_key, base_url)
+    return _shared_client(api_key, base_url, network_settings())
 
 
 @functools.lru_cache(maxsize=16)
-def _shared_client(api_key: str, base_url: str | None) -> OpenAI:
+def _shared_client(api_key: str, base_url: str | None, network: object) -> OpenAI:
     import openai
 
-    return openai.OpenAI(api_key=api_key, base_url=base_url)
+    with making_a_client():
+        return openai.OpenAI(api_key=api_key, base_url=base_url)
 
 
 def models(connection: Connection) -> list[str]:

@@ -19,7 +19,7 @@ from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._anthropic_events import PROVIDER, error_words, read_events
 from op_jupyter.providers._anthropic_messages import called_functions, container, turns
-from op_jupyter.providers._http import address_of, connection_error, time_limits
+from op_jupyter.providers._http import address_of, connection_error, making_a_client, network_settings, time_limits
 from op_jupyter.providers._shared import ProviderError, drain, http_error, listed, stream_with_retries
 from op_jupyter.providers._wire import as_dict, as_list, as_str, sse_data, to_json
 
@@ -178,16 +178,17 @@ def _client(connection: Connection) -> Client:
     api_key = connection.api_key or os.environ.get("ANTHROPIC_API_KEY")
     token = None if api_key else os.environ.get("ANTHROPIC_AUTH_TOKEN")
     # A server of one's own needs no key, but the SDK does.
-    return _shared_client(api_key or (None if token or not base_url else "none"), token, base_url)
+    return _shared_client(api_key or (None if token or not base_url else "none"), token, base_url, network_settings())
 
 
 @functools.lru_cache(maxsize=16)
-def _shared_client(api_key: str | None, auth_token: str | None, base_url: str | None) -> Anthropic:
+def _shared_client(api_key: str | None, auth_token: str | None, base_url: str | None, network: object) -> Anthropic:
     import anthropic
 
     missing = f"There is no key for anthropic: {KEY_HINT}"
     try:
-        client = anthropic.Anthropic(api_key=api_key, auth_token=auth_token, base_url=base_url)
+        with making_a_client():
+            client = anthropic.Anthropic(api_key=api_key, auth_token=auth_token, base_url=base_url)
     except anthropic.CredentialsError as error:
         raise ProviderError(f"{missing} ({error})", "auth") from error
     if not (client.api_key or client.auth_token or client.credentials):

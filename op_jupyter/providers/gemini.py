@@ -19,7 +19,7 @@ from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._gemini_events import PROVIDER, error_code, is_refused_key, read_events, retry_delay
 from op_jupyter.providers._gemini_messages import contents
-from op_jupyter.providers._http import address_of, connection_error, time_limits
+from op_jupyter.providers._http import address_of, connection_error, making_a_client, network_settings, time_limits
 from op_jupyter.providers._shared import ProviderError, drain, http_error, listed, stream_with_retries
 from op_jupyter.providers._wire import as_dict, as_list, as_str, sse_data, to_json
 
@@ -150,11 +150,13 @@ def _client(connection: Connection) -> Client:
             raise ProviderError(f"client= must be a google.genai.Client object, not {kind}", "setup")
         return connection.client
     environment = tuple(os.environ.get(name) for name in _READ_BY_THE_SDK)
-    return _shared_client(connection.api_key, connection.base_url, environment)
+    return _shared_client(connection.api_key, connection.base_url, environment, network_settings())
 
 
 @functools.lru_cache(maxsize=16)
-def _shared_client(api_key: str | None, base_url: str | None, environment: tuple[str | None, ...]) -> Client:
+def _shared_client(
+    api_key: str | None, base_url: str | None, environment: tuple[str | None, ...], network: object
+) -> Client:
     """A client with these settings, and those of the SDK in the `environment`."""
     import google.auth.exceptions
     from google import genai
@@ -167,7 +169,8 @@ def _shared_client(api_key: str | None, base_url: str | None, environment: tuple
         api_key = "none"  # a server of one's own needs no key, but the SDK does
     options = genai.types.HttpOptions(base_url=base_url)
     try:
-        return genai.Client(api_key=api_key, vertexai=is_vertex, http_options=options)
+        with making_a_client():
+            return genai.Client(api_key=api_key, vertexai=is_vertex, http_options=options)
     except (ValueError, google.auth.exceptions.GoogleAuthError) as error:
         raise ProviderError(f"There is no key for gemini: {KEY_HINT} ({error})", "auth") from error
 

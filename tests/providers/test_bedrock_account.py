@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,12 +211,9 @@ def tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WireServer]
     asked = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=wire"
     files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([openssl, *asked.split(), *files], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     server = WireServer()
-    server._http.socket = context.wrap_socket(server._http.socket, server_side=True)
-    server.url = server.url.replace("http:", "https:")
+    server.speak_tls(key, certificate)
     with server.running():
         yield server
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, cast
 
@@ -75,6 +77,13 @@ class WireServer:
         answer = self.script.pop(0) if self.script else Answer(status=418, pieces=[b"The script has run out."])
         self._arrivals.put(asked)
         return answer
+
+    def speak_tls(self, key: Path, certificate: Path) -> None:
+        """Speak TLS with this certificate, from the next start on."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:")
 
     @contextmanager
     def running(self) -> Generator[WireServer]:
