@@ -12,6 +12,7 @@ from typing import Literal
 
 from op_jupyter.context import AgentContext, Emit
 from op_jupyter.control import Aborted, RunControl
+from op_jupyter.endings import STOPPED
 from op_jupyter.errors import ErrorKind, RunError
 from op_jupyter.events import (
     AgentEventAgentEnd,
@@ -34,11 +35,10 @@ from op_jupyter.messages import (
     Block,
     Message,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import Request, ToolSpec
-from op_jupyter.tool_execution import STOPPED, _answer, _execute_tool_call
+from op_jupyter.tool_execution import _answer, _execute_tool_call
 from op_jupyter.tools.results import error_text
 
 MAX_INNER_ITERATIONS = 50
@@ -221,21 +221,17 @@ def _execute_tool_calls(
 ) -> list[UserMessage]:
     """Answer every call of `message`, in order, and return the messages that the person has sent meanwhile."""
     steering: list[UserMessage] = []
-    try:
-        for position, call in enumerate(message.tool_calls):
-            reason = _reason_not_to_run(context, message, position)
-            if control.aborted or message.stop_reason == "aborted":
-                _answer(context, emit, call, STOPPED, "not_run")
-            elif steering:
-                _skip_tool_call(context, emit, call)
-            elif reason:
-                _answer(context, emit, call, reason, "not_run")
-            else:
-                _execute_tool_call(context, call, control, emit)
-                steering = [] if control.aborted else _get_steering_messages(context, control)
-    except BaseException:
-        _answer_the_rest(context, emit, message)
-        raise
+    for position, call in enumerate(message.tool_calls):
+        reason = _reason_not_to_run(context, message, position)
+        if control.aborted or message.stop_reason == "aborted":
+            _answer(context, emit, call, STOPPED, "not_run")
+        elif steering:
+            _skip_tool_call(context, emit, call)
+        elif reason:
+            _answer(context, emit, call, reason, "not_run")
+        else:
+            _execute_tool_call(context, call, control, emit)
+            steering = [] if control.aborted else _get_steering_messages(context, control)
     if not steering and not control.aborted and message.stop_reason not in ("error", "aborted"):
         steering = _get_steering_messages(context, control)
     return steering
@@ -251,14 +247,6 @@ def _reason_not_to_run(context: AgentContext, message: AssistantMessage, positio
     if context.parallel_tool_calls is False and position > 0:
         return "Not run: only one call at a time is allowed. Call again if it is still needed."
     return None
-
-
-def _answer_the_rest(context: AgentContext, emit: Emit, message: AssistantMessage) -> None:
-    """Answer the calls that a failing callback of the caller has left without a result."""
-    answered = {result.tool_call_id for result in context.messages if isinstance(result, ToolResultMessage)}
-    for call in message.tool_calls:
-        if call.id not in answered:
-            _answer(context, emit, call, "Not run: the run ended before this call.", "not_run")
 
 
 def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:

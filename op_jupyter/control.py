@@ -101,7 +101,10 @@ class RunControl:
     @property
     def aborted(self) -> Literal["interrupt", "stop"] | None:
         """What ended this run or one that it is nested in, or `None` while it goes on."""
-        return self._aborted or (self._parent.aborted if self._parent else None)
+        if self._aborted or self._parent is None:
+            return self._aborted
+        # A run in a function that was left at its timeout must not outlive the root.
+        return self._parent.aborted or ("stop" if self._root._joined else None)
 
     def abort(self) -> None:
         """End the whole tree of runs, at once where that is possible. From any thread."""
@@ -139,7 +142,7 @@ class RunControl:
                 self._joined = not threads or self._interrupts > 1
             self.leavable(wait)(threads)
         if self._joined:
-            self._wake()  # a run in a function that was left at its timeout
+            self._wake()  # a run in a function that was left
 
     def abort_subtree(self) -> None:
         """End this run and those nested in it, but not the ones that it is nested in. From any thread."""
@@ -312,7 +315,7 @@ class RunControl:
     def _wait(self, inbox: SimpleQueue[Any], timeout: float | None = None) -> Any:
         """The next item. SimpleQueue, because a signal handler may put into it while the main thread gets from it."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not (self.aborted or (self is not self._root and self._root._joined)):
+        while not self.aborted:
             left = None if deadline is None else min(threading.TIMEOUT_MAX, max(0, deadline - time.monotonic()))
             item = inbox.get(timeout=left)
             if item is not _WAKE:

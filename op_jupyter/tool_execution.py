@@ -11,6 +11,7 @@ from typing import Any
 
 from op_jupyter.context import AgentContext, CurrentRun, Emit, _current_run, _current_tools
 from op_jupyter.control import RunControl
+from op_jupyter.endings import INTERRUPTED, STOPPED
 from op_jupyter.events import (
     AgentEventApproval,
     AgentEventToolEnd,
@@ -28,8 +29,6 @@ from op_jupyter.tools.validation import validate_tool_arguments
 MOST_OF_AN_ITEM = 2000
 """Characters shown of what a generator yields while it runs; its result has all of it."""
 
-STOPPED = "Not run: the run was stopped before this call."
-INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
 NOT_APPROVED = "Not run: this call was not approved."
 
 
@@ -45,6 +44,10 @@ def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunContro
     except KeyboardInterrupt:
         if not control.aborted:
             raise
+        _answer(context, emit, call, STOPPED, "not_run")
+        return
+    if control.aborted:
+        # Looked at behind the event above: a run that was left while it got here has been answered for.
         _answer(context, emit, call, STOPPED, "not_run")
         return
     run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
