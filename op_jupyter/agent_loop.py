@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Literal
 
-from op_jupyter.context import AgentContext, Emit
+from op_jupyter.context import AgentContext, CurrentRun, Emit, under
 from op_jupyter.control import Aborted, RunControl
 from op_jupyter.endings import STOPPED
 from op_jupyter.errors import ErrorKind, RunError
@@ -97,18 +97,21 @@ def _rounds(
             if message.stop_reason in ("error", "aborted"):
                 return message.stop_reason, message.error_message, context.error_kind
 
-        pending_messages = _get_follow_up_messages(context, control) or _repair(context, control, message)
+        pending_messages = _get_follow_up_messages(context, control) or _repair(context, control, emit, message)
         while not pending_messages:
             if control.close_if_idle():
                 return ("aborted" if control.aborted else message.stop_reason), None, None
             pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
 
 
-def _repair(context: AgentContext, control: RunControl, message: AssistantMessage) -> list[UserMessage]:
+def _repair(context: AgentContext, control: RunControl, emit: Emit, message: AssistantMessage) -> list[UserMessage]:
     """What is wrong with a last reply that had to be of some form; said once."""
     objection = context.objection
-    # Interruptible, since validators that somebody wrote may take long.
-    reason = control.interruptible(lambda: objection(message.text)) if objection else None
+    if objection is None:
+        return []
+    # Validators that somebody wrote may take long, or ask a model themselves.
+    with under(CurrentRun(context, control, emit, None)):
+        reason = control.interruptible(lambda: objection(message.text))
     if reason is None:
         return []
     context.objection = None

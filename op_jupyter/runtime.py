@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from op_jupyter.agent_loop import _run_loop
 from op_jupyter.arguments import Content, ExecArguments, GetQueued, context_for
-from op_jupyter.context import AgentContext, Capture, OnApproval, _current_run, runs_under_way
+from op_jupyter.context import AgentContext, Capture, OnApproval, _current_run, bounded_by, runs_under_way
 from op_jupyter.control import Aborted, RunControl
 from op_jupyter.decision import Choices, Expected, expected_reply
 from op_jupyter.emit import Emitter, OnEvent, events_written_to
@@ -173,7 +173,7 @@ class Runtime:
             "on_event": on_event,
             "on_approval": on_approval,
         }
-        expected = expected_reply(choices, response_format, self)
+        expected = expected_reply(choices, response_format)
         context = context_for(self, content, arguments, expected)
         return self._exec(context, _new_control(), on_event, expected)
 
@@ -199,7 +199,7 @@ class Runtime:
         """
         if unknown := arguments.keys() - ExecArguments.__annotations__.keys():
             raise TypeError(f"aexec takes no argument {unknown.pop()!r}")
-        expected = expected_reply(choices, response_format, self)
+        expected = expected_reply(choices, response_format)
         context, control = context_for(self, content, arguments, expected), _new_control()
         on_event = arguments.get("on_event")
         running = asyncio.wrap_future(control.start(lambda: self._exec(context, control, on_event, expected)))
@@ -277,7 +277,8 @@ class Runtime:
             if control.aborted == "interrupt":
                 raise KeyboardInterrupt
         try:
-            return expected.value_of(run, control.run_coroutine) if expected else run.text
+            with bounded_by(context):
+                return expected.value_of(run, control.run_coroutine) if expected else run.text
         except Aborted:
             raise (KeyboardInterrupt() if control.aborted == "interrupt" else RunAborted(run=run)) from None
         finally:

@@ -404,17 +404,34 @@ def interrupted(n: int) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["listener", "validator"])
-def test_an_interrupt_that_our_handler_never_saw_ends_the_run_all_the_same(where: str) -> None:
+def exited(n: int) -> None:
+    raise SystemExit(4)
+
+
+def test_an_interrupt_that_our_handler_never_saw_ends_the_run_all_the_same() -> None:
     def listen(event: AgentEvent) -> None:
-        if where == "listener" and event.kind == "tool_start":
+        if event.kind == "tool_start":
             raise KeyboardInterrupt
 
-    def checked(n: Annotated[int, AfterValidator(interrupted)]) -> str:
+    def work(n: int) -> str:
         return "fine"
 
-    runtime = Runtime(model=scripted([[call("checked", n=1), call("checked", n=2)], "never"]))
+    runtime = Runtime(model=scripted([[call("work", n=1), call("work", n=2)], "never"]))
     with pytest.raises(KeyboardInterrupt):
-        runtime.exec("go", tools=[checked], on_event=listen)
+        runtime.exec("go", tools=[work], on_event=listen)
     run = the_run(runtime)
     assert run.stop_reason == "error" and [result.tool_call_id for result in results(run)] == ["call_1", "call_2"]
+
+
+@pytest.mark.parametrize(("leave", "text"), [(interrupted, "KeyboardInterrupt"), (exited, "SystemExit: 4")])
+def test_a_validator_that_exits_ends_the_run_as_little_as_a_function_that_does(leave: Any, text: str) -> None:
+    def checked(n: Any) -> str:
+        return "never"
+
+    def body() -> None:
+        leave(1)
+
+    checked.__annotations__["n"] = Annotated[int, AfterValidator(leave)]
+    runtime = Runtime(model=scripted([[call("checked", n=1), call("body")], "ok"]))
+    assert runtime.exec("go", tools=[checked, body]) == "ok"
+    assert [result.text for result in results(the_run(runtime))] == [text, text]
