@@ -84,7 +84,7 @@ def context_for(
     named = tool_choice.get("name") if isinstance(tool_choice, dict) else None
     offered = _menu(runtime, arguments, outer, named, expected)
     tools = offered.tools
-    if tool_choice not in ("auto", "required", "none") and named not in tools:
+    if tool_choice not in ("auto", "required", "none") and not (isinstance(named, str) and named in tools):
         there_are = f"The functions are {', '.join(tools)}." if tools else "There are no functions."
         raise ValueError(
             f"tool_choice is 'auto', 'required', 'none', or {{'type': 'function', 'name': …}} with the name of a "
@@ -100,6 +100,9 @@ def context_for(
     most = arguments.get("max_iterations")
     if most is not None and not isinstance(most, int):
         raise TypeError(f"max_iterations takes a whole number, not {most!r}")
+    options = arguments.get("options") or {}
+    if not isinstance(options, dict):
+        raise TypeError(f"options takes a dict of settings of the provider, not {options!r}")
     model, connection = _model(runtime, arguments.get("model"), outer)
     return AgentContext(
         run_id=uuid.uuid4().hex,
@@ -110,11 +113,11 @@ def context_for(
         connection=connection,
         system=_system(arguments.get("system") or runtime.system, expected),
         messages=history,
-        prompts=[prompt],
+        pending=[prompt],
         tools=tools,
         deferred=offered.deferred,
         policy=offered.policy,
-        options={**runtime.options, **(arguments.get("options") or {})},
+        options={**runtime.options, **options},
         tool_choice=tool_choice,
         reset_tool_choice=arguments.get("reset_tool_choice", True),
         parallel_tool_calls=arguments.get("parallel_tool_calls"),
@@ -204,8 +207,12 @@ def _system(system: str | None, expected: Expected | None) -> str | None:
     return "\n\n".join(parts) or None
 
 
-def _resolved(model: str | Model) -> Model:
-    return resolve(model) if isinstance(model, str) else model
+def _resolved(model: object) -> Model:
+    if isinstance(model, Model):
+        return model
+    if not isinstance(model, str):
+        raise TypeError(f"model takes a text, provider:model, or a Model, not {model!r}")
+    return resolve(model)
 
 
 def _blocks(content: Content) -> list[InputBlock]:

@@ -34,18 +34,19 @@ class Where(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class AgentContext:
-    """All that one run of the loop works on. Its messages, tools, choice, objection and error change as it goes.
+    """All that one run of the loop works on. Messages, tools, choice, objection and error change as it goes.
 
-    `prompts` open the first round. `tools` are offered; `deferred` are offered by name only, until they are loaded.
-    `objection` says what is wrong with a last reply, in words for the model; it is heard once. `error_kind` is that of
-    the last reply. `runtime` is what a function gets that asks for one. `values` takes what each function returned, by
-    call id. `capture` catches what a function writes while it runs, and hands it on as notebook outputs.
+    `pending` is what the next request says, beginning with the prompt. `tools` are offered; `deferred` are offered by
+    name only, until they are loaded. `objection` says what is wrong with a last reply, in words for the model; it is
+    heard once. `error_kind` is that of the last reply. `runtime` is what a function gets that asks for one. `values`
+    takes what each function returned, by call id. `capture` catches what a function writes while it runs, and hands
+    it on as notebook outputs.
     """
 
     run_id: str
     model: Model
     messages: list[Message]
-    prompts: list[UserMessage]
+    pending: list[UserMessage]
     tools: dict[str, AgentTool]
     deferred: dict[str, AgentTool]
     policy: Policy

@@ -47,6 +47,7 @@ class RunControl:
         self._threads: set[Future[Any]] = set()
         self._joined = False
         self._owns_sigint = False
+        self._outside: RunControl | None = None  # the run whose callback has started this one
         self._patience = math.inf
         self._interrupts = 0
         self._stop_signal_sent = False
@@ -164,6 +165,7 @@ class RunControl:
             yield
             return
         previous = signal.signal(signal.SIGINT, self._on_sigint)
+        self._outside = _owner(previous)
         self._owns_sigint = True
         try:
             yield
@@ -180,11 +182,16 @@ class RunControl:
         if self._stop_signal_sent:
             self._stop_signal_sent = False
         else:
-            self._interrupts += 1
-            self._aborted = "interrupt"
+            self._interrupt()
         self._wake()
         if not self._patience or self._interrupts > self._patience:
             raise KeyboardInterrupt
+
+    def _interrupt(self) -> None:
+        self._interrupts += 1
+        self._aborted = "interrupt"
+        if self._outside:
+            self._outside._interrupt()
 
     def interruptible(self, function: Callable[[], T]) -> T:
         """Call the body of a function: an abort raises `KeyboardInterrupt` in it, where it runs in the main thread."""
@@ -220,6 +227,8 @@ class RunControl:
             return function()
         finally:
             root._patience = previous
+            if patience < math.inf and not _owner(signal.getsignal(signal.SIGINT)):
+                signal.signal(signal.SIGINT, root._on_sigint)  # the function has put another in its place
 
     # ------------------------------------------------------------ the place to wait
 
@@ -321,6 +330,12 @@ class RunControl:
             if item is not _WAKE:
                 return item
         raise Aborted
+
+
+def _owner(handler: object) -> RunControl | None:
+    """The run that a handler of signals belongs to."""
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, RunControl) else None
 
 
 def _in_main_thread() -> bool:

@@ -207,7 +207,9 @@ class Runtime:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             control.abort_subtree()
-            await asyncio.wait([running])
+            while not running.done():
+                with contextlib.suppress(asyncio.CancelledError):  # cancelled once more, as by a timeout outside
+                    await asyncio.wait([running])
             running.exception()  # looked at here, or asyncio writes its traceback to stderr later
             raise
 
@@ -288,9 +290,11 @@ class Runtime:
     @contextlib.contextmanager
     def _root_run(self, context: AgentContext, control: RunControl, on_event: OnEvent | None) -> Iterator[Emitter]:
         with contextlib.ExitStack() as stack:
-            subscribers = [on_event] if on_event else []
+            subscribers: list[OnEvent] = []
             if path := os.environ.get("OP_JUPYTER_EVENTS"):
                 subscribers.append(stack.enter_context(events_written_to(path)))
+            if on_event:
+                subscribers.append(on_event)  # behind the file: what it steers is an event after this one
             emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock(), context.connection.api_key)
             with self._lock:
                 if self._root is not None:

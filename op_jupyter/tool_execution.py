@@ -108,7 +108,7 @@ def _is_approved(context: AgentContext, call: ToolCall, tool: AgentTool, control
         raise
     if not isinstance(allowed, bool):
         # A coroutine that nobody awaits would be a yes.
-        raise TypeError(f"on_approval returns True or False, not {type(allowed).__name__}")
+        raise TypeError(f"on_approval returns True or False, not {allowed!r}")
     emit(AgentEventApproval(**context.where, call=call, state="approved" if allowed else "denied"))
     return allowed and not control.aborted
 

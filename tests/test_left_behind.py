@@ -182,7 +182,7 @@ def test_a_reply_that_a_run_was_left_in_is_complete_in_the_record_as_far_as_it_c
     left.finish()
 
 
-@pytest.mark.parametrize("kind", ["message_start", "message_end", "tool_start", "tool_end"])
+@pytest.mark.parametrize("kind", ["message_start", "message_update", "message_end", "tool_start", "tool_end"])
 def test_a_listener_that_exits_leaves_no_call_without_a_result_and_no_reply_without_an_end(kind: str) -> None:
     def leave(event: AgentEvent) -> None:
         if event.kind == kind and not isinstance(getattr(event, "message", None), UserMessage):
