@@ -41,8 +41,8 @@ def _of_nested(parent: Run, call_id: str) -> Iterator[AgentEvent]:
         for inner_id in run.children:
             yield from _of_nested(run, inner_id)
         if run.ended is None:
-            yield from _of_open(run, call_id, "aborted")
-            yield AgentEventAgentEnd(run_id=run.run_id, parent_call_id=call_id, stop_reason="aborted")
+            yield from _of_open(run, call_id or None, "aborted")
+            yield AgentEventAgentEnd(run_id=run.run_id, parent_call_id=call_id or None, stop_reason="aborted")
 
 
 def _of_open(run: Run, parent_call_id: str | None, stop_reason: RunStopReason) -> Iterator[AgentEvent]:

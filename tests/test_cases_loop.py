@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from op_jupyter import Run, RunError, Runtime, function
-from op_jupyter.events import (
-    AgentEvent,
-    AgentEventMessageEnd,
-    AgentEventMessageStart,
-    AgentEventSteering,
-    AgentEventToolEnd,
-    StreamEvent,
-)
+from op_jupyter.events import AgentEvent, StreamEvent
 from op_jupyter.messages import ImageContent, Message, TextContent, ToolCall, UserMessage
 from op_jupyter.providers import Model, Request
 from op_jupyter.testing import call, scripted
@@ -81,38 +74,6 @@ def test_a_message_sent_at_any_moment_is_delivered_once_or_reported_once() -> No
         after, _ = run(at=moment)
         assert [*said(*after.new_messages), *said(*after.undelivered)].count("now") == 1, moment
         assert after.queued == [] and after.stop_reason == "stop"
-
-
-@pytest.mark.parametrize(
-    "moment",
-    ["tool_end skipped", "turn_end", "message_start", "message_end", "steering delivered", "steering undelivered"],
-)
-def test_a_listener_that_exits_loses_no_message(moment: str) -> None:
-    def work() -> None:
-        if not runtime.last_run or len(runtime.last_run.new_messages) < 3:
-            runtime.steer("one")
-            runtime.steer("two")
-
-    def listen(event: AgentEvent) -> None:
-        match event:
-            case AgentEventToolEnd():
-                at = f"tool_end {event.outcome}"
-            case AgentEventSteering():
-                at = f"steering {event.state}"
-            case AgentEventMessageStart() | AgentEventMessageEnd() if said(event.message) == ["one"]:
-                at = event.kind
-            case _:
-                at = event.kind if event.kind == "turn_end" else ""
-        if at == moment:
-            raise SystemExit(7)
-
-    runtime = Runtime(model=scripted([[call("work"), call("work")], "ok", "ok"]))
-    most = 1 if moment == "steering undelivered" else None
-    with pytest.raises(SystemExit):
-        runtime.exec("go", tools=[work], on_event=listen, max_iterations=most)
-    run = the_run(runtime)
-    assert sorted([*said(*run.new_messages), *said(*run.undelivered)]) == ["go", "one", "two"]
-    assert run.queued == [] and run.ended is not None
 
 
 def test_a_callback_that_fails_loses_no_message_of_the_queue() -> None:

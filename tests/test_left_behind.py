@@ -1,4 +1,4 @@
-"""What goes on in a function that was left when its run ended: it asks nobody, runs nothing, and leaves a whole record.
+"""A function that was left when its run ended asks nobody and runs nothing; what broke off leaves a whole record.
 
 How a run is left, by a timeout, an abort or an interrupt, is in `test_interrupts`; what is nested, in `test_nested`.
 """
@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 
 from op_jupyter import Run, RunAborted, Runtime, agentic_function, function
-from op_jupyter.events import AgentEvent
+from op_jupyter.events import (
+    AgentEvent,
+    AgentEventMessageEnd,
+    AgentEventMessageStart,
+    AgentEventSteering,
+    AgentEventToolEnd,
+)
 from op_jupyter.messages import AssistantMessage, ToolCall, UserMessage
 from op_jupyter.providers import Request
 from op_jupyter.record import AssistantStep, CallStep, fold
@@ -200,3 +206,36 @@ def test_a_listener_that_exits_leaves_no_call_without_a_result_and_no_reply_with
         assert not isinstance(step, AssistantStep | CallStep) or step.ended is not None
     calls = [call.id for m in run.new_messages if isinstance(m, AssistantMessage) for call in m.tool_calls]
     assert [result.tool_call_id for result in results(run)] == calls
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["tool_end skipped", "turn_end", "message_start", "message_end", "steering delivered", "steering undelivered"],
+)
+def test_a_listener_that_exits_loses_no_message(moment: str) -> None:
+    def work() -> None:
+        if not runtime.last_run or len(runtime.last_run.new_messages) < 3:
+            runtime.steer("one")
+            runtime.steer("two")
+
+    def listen(event: AgentEvent) -> None:
+        match event:
+            case AgentEventToolEnd():
+                at = f"tool_end {event.outcome}"
+            case AgentEventSteering():
+                at = f"steering {event.state}"
+            case AgentEventMessageStart() | AgentEventMessageEnd() if event.message == UserMessage("one", "steering"):
+                at = event.kind
+            case _:
+                at = event.kind if event.kind == "turn_end" else ""
+        if at == moment:
+            raise SystemExit(7)
+
+    runtime = Runtime(model=scripted([[call("work"), call("work")], "ok", "ok"]))
+    most = 1 if moment == "steering undelivered" else None
+    with pytest.raises(SystemExit):
+        runtime.exec("go", tools=[work], on_event=listen, max_iterations=most)
+    run = the_run(runtime)
+    messages = [message for message in run.new_messages if isinstance(message, UserMessage)]
+    assert sorted(message.text for message in [*messages, *run.undelivered]) == ["go", "one", "two"]
+    assert run.queued == [] and run.ended is not None
