@@ -5,13 +5,16 @@ Here the rules of a round stand, and nothing else: no provider is known here, no
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Generator
 from dataclasses import replace
 from itertools import count
 from typing import Literal
 
-from op_jupyter.context import AgentContext, Emit
+from op_jupyter.context import AgentContext, CurrentRun, Emit, under
 from op_jupyter.control import Aborted, RunControl
+from op_jupyter.endings import STOPPED
 from op_jupyter.errors import ErrorKind, RunError
 from op_jupyter.events import (
     AgentEventAgentEnd,
@@ -24,6 +27,7 @@ from op_jupyter.events import (
     AgentEventTurnStart,
     RunStopReason,
     StreamEnd,
+    StreamEvent,
     StreamRetry,
     apply_update,
     message_of,
@@ -34,11 +38,10 @@ from op_jupyter.messages import (
     Block,
     Message,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import Request, ToolSpec
-from op_jupyter.tool_execution import STOPPED, _answer, _execute_tool_call
+from op_jupyter.tool_execution import _answer, _execute_tool_call
 from op_jupyter.tools.results import error_text
 
 MAX_INNER_ITERATIONS = 50
@@ -63,8 +66,11 @@ def _run_loop(context: AgentContext, control: RunControl, emit: Emit) -> None:
         stop_reason = "aborted"
     finally:
         control.join()
-        _announce(context, emit, control.close(), "undelivered")
-        emit(AgentEventAgentEnd(**context.where, stop_reason=stop_reason, error=error, error_kind=error_kind))
+        end = AgentEventAgentEnd(**context.where, stop_reason=stop_reason, error=error, error_kind=error_kind)
+        with contextlib.ExitStack() as events:  # all of them happen, whatever a listener raises at one
+            events.callback(emit, end)
+            for message in reversed([*context.pending, *control.close()]):
+                events.callback(_announce, context, emit, message, "undelivered")
 
 
 def _rounds(
@@ -74,41 +80,42 @@ def _rounds(
     asked_for = MAX_INNER_ITERATIONS if context.max_iterations is None else context.max_iterations
     cap = max(1, min(MAX_INNER_ITERATIONS, asked_for))
     inner_iterations = 0
-    pending_messages = [*context.prompts, *_get_steering_messages(context, control)]
+    context.pending += _get_steering_messages(context, control)
     while True:
         has_more_tool_calls = True
         message = AssistantMessage([])
-        while has_more_tool_calls or pending_messages:
+        while has_more_tool_calls or context.pending:
             if control.aborted:
-                _announce(context, emit, pending_messages, "undelivered")
                 return "aborted", None, None
             if inner_iterations >= cap:
-                _announce(context, emit, pending_messages, "undelivered")
                 return "max_iterations", None, None
             inner_iterations += 1
             emit(AgentEventTurnStart(**context.where, round=inner_iterations))
-            _say(context, emit, pending_messages)
+            _say(context, emit)
 
             message = _stream_assistant_response(context, control, emit)
             # Without a call of ours, it waits for tools that the provider runs: the message goes back as it is.
             has_more_tool_calls = len(message.tool_calls) > 0 or message.stop_reason == "tool_use"
-            pending_messages = _execute_tool_calls(context, message, control, emit)
+            _execute_tool_calls(context, message, control, emit)
             emit(AgentEventTurnEnd(**context.where, round=inner_iterations))
             if message.stop_reason in ("error", "aborted"):
                 return message.stop_reason, message.error_message, context.error_kind
 
-        pending_messages = _get_follow_up_messages(context, control) or _repair(context, control, message)
-        while not pending_messages:
+        context.pending += _get_follow_up_messages(context, control) or _repair(context, control, emit, message)
+        while not context.pending:
             if control.close_if_idle():
                 return ("aborted" if control.aborted else message.stop_reason), None, None
-            pending_messages = control.get_steering_messages() or control.get_follow_up_messages()
+            context.pending += control.get_steering_messages() or control.get_follow_up_messages()
 
 
-def _repair(context: AgentContext, control: RunControl, message: AssistantMessage) -> list[UserMessage]:
+def _repair(context: AgentContext, control: RunControl, emit: Emit, message: AssistantMessage) -> list[UserMessage]:
     """What is wrong with a last reply that had to be of some form; said once."""
     objection = context.objection
-    # Interruptible, since validators that somebody wrote may take long.
-    reason = control.interruptible(lambda: objection(message.text)) if objection else None
+    if objection is None:
+        return []
+    # Validators that somebody wrote may take long, or ask a model themselves.
+    with under(CurrentRun(context, control, emit, None)):
+        reason = control.interruptible(lambda: objection(message.text))
     if reason is None:
         return []
     context.objection = None
@@ -126,43 +133,36 @@ def _get_follow_up_messages(context: AgentContext, control: RunControl) -> list[
     return [*control.get_follow_up_messages(), *given]
 
 
-def _say(context: AgentContext, emit: Emit, messages: list[UserMessage]) -> None:
-    for message in messages:
+def _say(context: AgentContext, emit: Emit) -> None:
+    while context.pending:
+        message = context.pending[0]
         emit(AgentEventMessageStart(**context.where, message=message))
-        emit(AgentEventMessageEnd(**context.where, message=message))
-        context.messages.append(message)
-    _announce(context, emit, messages, "delivered")
+        # From here on it is said, whatever a listener raises.
+        context.messages.append(context.pending.pop(0))
+        try:
+            emit(AgentEventMessageEnd(**context.where, message=message))
+        finally:
+            _announce(context, emit, message, "delivered")
 
 
 def _announce(
-    context: AgentContext, emit: Emit, messages: list[UserMessage], state: Literal["delivered", "undelivered"]
+    context: AgentContext, emit: Emit, message: UserMessage, state: Literal["delivered", "undelivered"]
 ) -> None:
-    for message in messages:
-        if message.source != "user":
-            emit(AgentEventSteering(**context.where, message=message, state=state))
+    if message.source != "user":
+        emit(AgentEventSteering(**context.where, message=message, state=state))
 
 
 # -------------------------------------------------------------------- the reply
 
 
 def _stream_assistant_response(context: AgentContext, control: RunControl, emit: Emit) -> AssistantMessage:
-    """One reply of the model. It never raises: a failure ends the message, and `context` has its kind."""
+    """One reply of the model. A failure ends the message, and `context` has its kind."""
     provider, name = context.model.provider, context.model.name
     emit(AgentEventMessageStart(**context.where, message=AssistantMessage([], provider=provider, model=name)))
     content: list[Block] = []
     end: StreamEnd | None = None
-    try:
-        request = Request(
-            model=name,
-            system=context.system,
-            messages=replayable(context.messages),
-            tools=[ToolSpec(tool.name, tool.description, tool.parameters) for tool in context.tools.values()],
-            tool_choice=context.tool_choice,
-            parallel_tool_calls=context.parallel_tool_calls,
-            options=context.options,
-            connection=context.connection,
-        )
-        for event in control.receive(lambda: context.model.stream(request), request.on_abandon):
+    with contextlib.closing(_events(context, control)) as events:
+        for event in events:
             match event:
                 case StreamEnd():
                     end = event
@@ -174,13 +174,6 @@ def _stream_assistant_response(context: AgentContext, control: RunControl, emit:
                 case _:
                     apply_update(content, event)
                     emit(AgentEventMessageUpdate(**context.where, update=event))
-    except Aborted:
-        end = StreamEnd("aborted")
-    except RunError as error:
-        end = StreamEnd("error", error_message=str(error), error_kind=error.kind)
-    except BaseException as error:  # of its thread: one that would end that must not end this one
-        log.debug("The provider %s failed", context.model, exc_info=True)
-        end = StreamEnd("error", error_message=error_text(error), error_kind="provider")
     if end is None:
         lost = "The reply broke off: the stream ended without its closing event. Run again."
         end = StreamEnd("error", error_message=lost, error_kind="connection")
@@ -191,6 +184,31 @@ def _stream_assistant_response(context: AgentContext, control: RunControl, emit:
         context.tool_choice = "auto"
     context.error_kind = end.error_kind
     return message
+
+
+def _events(context: AgentContext, control: RunControl) -> Generator[StreamEvent, None, None]:
+    """What the model sends. Whatever goes wrong there is the closing event."""
+    try:
+        request = Request(
+            model=context.model.name,
+            system=context.system,
+            messages=replayable(context.messages),
+            tools=[ToolSpec(tool.name, tool.description, tool.parameters) for tool in context.tools.values()],
+            tool_choice=context.tool_choice,
+            parallel_tool_calls=context.parallel_tool_calls,
+            options=context.options,
+            connection=context.connection,
+        )
+        yield from control.receive(lambda: context.model.stream(request), request.on_abandon)
+    except GeneratorExit:  # of the reader of this
+        raise
+    except Aborted:
+        yield StreamEnd("aborted")
+    except RunError as error:
+        yield StreamEnd("error", error_message=str(error), error_kind=error.kind)
+    except BaseException as error:  # of its thread: one that would end that must not end this one
+        log.debug("The provider %s failed", context.model, exc_info=True)
+        yield StreamEnd("error", error_message=error_text(error), error_kind="provider")
 
 
 def _is_pick(context: AgentContext, message: AssistantMessage) -> bool:
@@ -217,29 +235,22 @@ def _with_unique_ids(content: list[Block], earlier: list[Message]) -> list[Block
 # -------------------------------------------------------------------- the calls
 
 
-def _execute_tool_calls(
-    context: AgentContext, message: AssistantMessage, control: RunControl, emit: Emit
-) -> list[UserMessage]:
-    """Answer every call of `message`, in order, and return the messages that the person has sent meanwhile."""
-    steering: list[UserMessage] = []
-    try:
-        for position, call in enumerate(message.tool_calls):
-            reason = _reason_not_to_run(context, message, position)
-            if control.aborted or message.stop_reason == "aborted":
-                _answer(context, emit, call, STOPPED, "not_run")
-            elif steering:
-                _skip_tool_call(context, emit, call)
-            elif reason:
-                _answer(context, emit, call, reason, "not_run")
-            else:
-                _execute_tool_call(context, call, control, emit)
-                steering = [] if control.aborted else _get_steering_messages(context, control)
-    except BaseException:
-        _answer_the_rest(context, emit, message)
-        raise
-    if not steering and not control.aborted and message.stop_reason not in ("error", "aborted"):
-        steering = _get_steering_messages(context, control)
-    return steering
+def _execute_tool_calls(context: AgentContext, message: AssistantMessage, control: RunControl, emit: Emit) -> None:
+    """Answer every call of `message`, in order; what the person has sent meanwhile is then pending."""
+    for position, call in enumerate(message.tool_calls):
+        reason = _reason_not_to_run(context, message, position)
+        if control.aborted or message.stop_reason == "aborted":
+            _answer(context, emit, call, STOPPED, "not_run")
+        elif context.pending:
+            _skip_tool_call(context, emit, call)
+        elif reason:
+            _answer(context, emit, call, reason, "not_run")
+        else:
+            _execute_tool_call(context, call, control, emit)
+            if not control.aborted:
+                context.pending += _get_steering_messages(context, control)
+    if not context.pending and not control.aborted and message.stop_reason not in ("error", "aborted"):
+        context.pending += _get_steering_messages(context, control)
 
 
 def _reason_not_to_run(context: AgentContext, message: AssistantMessage, position: int) -> str | None:
@@ -252,14 +263,6 @@ def _reason_not_to_run(context: AgentContext, message: AssistantMessage, positio
     if context.parallel_tool_calls is False and position > 0:
         return "Not run: only one call at a time is allowed. Call again if it is still needed."
     return None
-
-
-def _answer_the_rest(context: AgentContext, emit: Emit, message: AssistantMessage) -> None:
-    """Answer the calls that a failing callback of the caller has left without a result."""
-    answered = {result.tool_call_id for result in context.messages if isinstance(result, ToolResultMessage)}
-    for call in message.tool_calls:
-        if call.id not in answered:
-            _answer(context, emit, call, "Not run: the run ended before this call.", "not_run")
 
 
 def _skip_tool_call(context: AgentContext, emit: Emit, call: ToolCall) -> None:

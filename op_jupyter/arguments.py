@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from op_jupyter.context import AgentContext, CurrentRun, OnApproval, _current_run, _current_tools, host, runs_under_way
+from op_jupyter.context import (
+    AgentContext,
+    OnApproval,
+    _current_context,
+    _current_run,
+    _current_tools,
+    host,
+    runs_under_way,
+)
 from op_jupyter.decision import Expected
 from op_jupyter.emit import OnEvent
 from op_jupyter.errors import RunError
@@ -67,16 +75,16 @@ def context_for(
     runtime: Runtime, content: Content, arguments: ExecArguments, expected: Expected | None = None
 ) -> AgentContext:
     """All that the loop needs, resolved in the thread of the caller; `expected` is what the last reply has to be."""
-    parent = _current_run.get()
-    depth = parent.context.depth + 1 if parent else 0
+    parent, outer = _current_run.get(), _current_context.get()
+    depth = outer.depth + 1 if outer else 0
     if depth > MAX_DEPTH:
         raise RunError(f"Runs are nested more than {MAX_DEPTH} deep: a function calls itself again.", kind="setup")
     prompt = UserMessage(_blocks(content))
     tool_choice = arguments.get("tool_choice", "auto")
     named = tool_choice.get("name") if isinstance(tool_choice, dict) else None
-    offered = _menu(runtime, arguments, parent, named)
+    offered = _menu(runtime, arguments, outer, named, expected)
     tools = offered.tools
-    if tool_choice not in ("auto", "required", "none") and named not in tools:
+    if tool_choice not in ("auto", "required", "none") and not (isinstance(named, str) and named in tools):
         there_are = f"The functions are {', '.join(tools)}." if tools else "There are no functions."
         raise ValueError(
             f"tool_choice is 'auto', 'required', 'none', or {{'type': 'function', 'name': …}} with the name of a "
@@ -92,7 +100,10 @@ def context_for(
     most = arguments.get("max_iterations")
     if most is not None and not isinstance(most, int):
         raise TypeError(f"max_iterations takes a whole number, not {most!r}")
-    model, connection = _model(runtime, arguments.get("model"), parent)
+    options = arguments.get("options") or {}
+    if not isinstance(options, dict):
+        raise TypeError(f"options takes a dict of settings of the provider, not {options!r}")
+    model, connection = _model(runtime, arguments.get("model"), outer)
     return AgentContext(
         run_id=uuid.uuid4().hex,
         parent_call_id=parent.call_id if parent else None,
@@ -102,11 +113,11 @@ def context_for(
         connection=connection,
         system=_system(arguments.get("system") or runtime.system, expected),
         messages=history,
-        prompts=[prompt],
+        pending=[prompt],
         tools=tools,
         deferred=offered.deferred,
         policy=offered.policy,
-        options={**runtime.options, **(arguments.get("options") or {})},
+        options={**runtime.options, **options},
         tool_choice=tool_choice,
         reset_tool_choice=arguments.get("reset_tool_choice", True),
         parallel_tool_calls=arguments.get("parallel_tool_calls"),
@@ -114,8 +125,8 @@ def context_for(
         objection=expected.objection if expected else None,
         get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
         get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
-        on_approval=arguments.get("on_approval") or (parent.context.on_approval if parent else host.ask),
-        capture=parent.context.capture if parent else runtime.capture,
+        on_approval=arguments.get("on_approval") or (outer.on_approval if outer else host.ask),
+        capture=outer.capture if outer else runtime.capture,
     )
 
 
@@ -126,19 +137,28 @@ class _Menu:
     policy: Policy
 
 
-def _menu(runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None, forced: str | None) -> _Menu:
+def _menu(
+    runtime: Runtime,
+    arguments: ExecArguments,
+    outer: AgentContext | None,
+    forced: str | None,
+    expected: Expected | None,
+) -> _Menu:
     """What the run is offered, in full and by name only; a nested run gets nothing that the outer policy took away.
 
     The tool that the model is `forced` to pick is offered in full.
     """
-    candidates, deferrable = _candidates(runtime, arguments, parent)
+    candidates, deferrable = _candidates(runtime, arguments, outer)
     limits = policy(
         arguments.get("tools_allow"),
         arguments.get("tools_deny"),
         arguments.get("tools_source"),
         candidates,
-        parent.context.policy if parent else Policy(),
+        outer.policy if outer else Policy(),
     )
+    for tool in expected.tools if expected else ():
+        if not (limits.lets(tool) and is_runnable(tool)):
+            raise ValueError(f"choices: {tool.name} may not be called in this run, or not here")
     tools = {tool.name: tool for tool in candidates if limits.lets(tool) and is_runnable(tool)}
     deferred = {name: tools.pop(name) for name in list(tools) if name in deferrable and name != forced}
     if deferred:
@@ -149,13 +169,13 @@ def _menu(runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None,
 
 
 def _candidates(
-    runtime: Runtime, arguments: ExecArguments, parent: CurrentRun | None
+    runtime: Runtime, arguments: ExecArguments, outer: AgentContext | None
 ) -> tuple[list[AgentTool], set[str]]:
     """The tools that the menu names, inherits or gets by default, and the names of those that are to be loaded."""
     named, toolset = arguments.get("tools"), arguments.get("toolset")
     if named is not None and toolset is not None:
         raise ValueError("tools and toolset both say what is on the menu: pass one of them")
-    inherits = parent is not None and runtime is parent.context.runtime
+    inherits = outer is not None and runtime is outer.runtime
     if named is None and toolset is None and not inherits:
         named = runtime.tools
     if named is not None:
@@ -164,7 +184,7 @@ def _candidates(
     if toolset is not None:
         tools = preset(toolset)
     elif inherited is not None:
-        return inherited, set(parent.context.deferred) if parent else set()
+        return inherited, set(outer.deferred) if outer else set()
     elif runs_under_way and threading.current_thread() is not threading.main_thread():
         # A thread started without the context of its run must not get more than the run was allowed.
         tools = []
@@ -173,10 +193,9 @@ def _candidates(
     return tools, {tool.name for tool in tools if tool.defer}
 
 
-def _model(runtime: Runtime, named: str | Model | None, parent: CurrentRun | None) -> tuple[Model, Connection]:
-    if parent is None:
+def _model(runtime: Runtime, named: str | Model | None, outer: AgentContext | None) -> tuple[Model, Connection]:
+    if outer is None:
         return _resolved(named or runtime.model or default_model()), runtime.connection
-    outer = parent.context
     if named is None and (runtime is outer.runtime or runtime.model is None):
         return outer.model, outer.connection
     model = _resolved(named or runtime.model or default_model())
@@ -188,8 +207,12 @@ def _system(system: str | None, expected: Expected | None) -> str | None:
     return "\n\n".join(parts) or None
 
 
-def _resolved(model: str | Model) -> Model:
-    return resolve(model) if isinstance(model, str) else model
+def _resolved(model: object) -> Model:
+    if isinstance(model, Model):
+        return model
+    if not isinstance(model, str):
+        raise TypeError(f"model takes a text, provider:model, or a Model, not {model!r}")
+    return resolve(model)
 
 
 def _blocks(content: Content) -> list[InputBlock]:

@@ -50,6 +50,7 @@ class RunControl:
         self._threads: set[Future[Any]] = set()
         self._joined = False
         self._owns_sigint = False
+        self._outside: RunControl | None = None  # the run whose callback has started this one
         self._patience = math.inf
         self._interrupts = 0
         self._stop_signal_sent = False
@@ -104,7 +105,10 @@ class RunControl:
     @property
     def aborted(self) -> Literal["interrupt", "stop"] | None:
         """What ended this run or one that it is nested in, or `None` while it goes on."""
-        return self._aborted or (self._parent.aborted if self._parent else None)
+        if self._aborted or self._parent is None:
+            return self._aborted
+        # A run in a function that was left at its timeout must not outlive the root.
+        return self._parent.aborted or ("stop" if self._root._joined else None)
 
     def abort(self) -> None:
         """End the whole tree of runs, at once where that is possible. From any thread."""
@@ -142,7 +146,7 @@ class RunControl:
                 self._joined = not threads or self._interrupts > 1
             self.leavable(wait)(threads)
         if self._joined:
-            self._wake()  # a run in a function that was left at its timeout
+            self._wake()  # a run in a function that was left
 
     def abort_subtree(self) -> None:
         """End this run and those nested in it, but not the ones that it is nested in. From any thread."""
@@ -164,6 +168,7 @@ class RunControl:
             yield
             return
         previous = signal.signal(signal.SIGINT, self._on_sigint)
+        self._outside = _owner(previous)
         self._owns_sigint = True
         try:
             yield
@@ -180,11 +185,16 @@ class RunControl:
         if self._stop_signal_sent:
             self._stop_signal_sent = False
         else:
-            self._interrupts += 1
-            self._aborted = "interrupt"
+            self._interrupt()
         self._wake()
         if not self._patience or self._interrupts > self._patience:
             raise KeyboardInterrupt
+
+    def _interrupt(self) -> None:
+        self._interrupts += 1
+        self._aborted = "interrupt"
+        if self._outside:
+            self._outside._interrupt()
 
     def interruptible(self, function: Callable[[], T]) -> T:
         """Call the body of a function: an abort raises `KeyboardInterrupt` in it, where it runs in the main thread."""
@@ -220,6 +230,8 @@ class RunControl:
             return function()
         finally:
             root._patience = previous
+            if patience < math.inf and not _owner(signal.getsignal(signal.SIGINT)):
+                signal.signal(signal.SIGINT, root._on_sigint)  # the function has put another in its place
 
     # ------------------------------------------------------------ the place to wait
 
@@ -318,12 +330,18 @@ class RunControl:
     def _wait(self, inbox: SimpleQueue[Any], timeout: float | None = None) -> Any:
         """The next item. SimpleQueue, because a signal handler may put into it while the main thread gets from it."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not (self.aborted or (self is not self._root and self._root._joined)):
+        while not self.aborted:
             left = None if deadline is None else min(threading.TIMEOUT_MAX, max(0, deadline - time.monotonic()))
             item = inbox.get(timeout=left)
             if item is not _WAKE:
                 return item
         raise Aborted
+
+
+def _owner(handler: object) -> RunControl | None:
+    """The run that a handler of signals belongs to."""
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, RunControl) else None
 
 
 def _in_main_thread() -> bool:

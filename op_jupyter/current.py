@@ -5,7 +5,7 @@ A Runtime itself is made in `runtime`.
 
 from __future__ import annotations
 
-from op_jupyter.context import _current_run
+from op_jupyter.context import _current_context
 from op_jupyter.runtime import Runtime
 from op_jupyter.tools import decorators
 
@@ -28,8 +28,8 @@ def set_default_runtime(runtime: Runtime) -> None:
 
 def current_runtime() -> Runtime:
     """The Runtime of the run that the caller's code runs under, else the default one."""
-    current = _current_run.get()
-    runtime: Runtime = current.context.runtime if current else default_runtime()
+    context = _current_context.get()
+    runtime: Runtime = context.runtime if context else default_runtime()
     return runtime
 
 

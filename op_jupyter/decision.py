@@ -16,7 +16,7 @@ from op_jupyter.errors import DecisionError, OutputError
 from op_jupyter.record import Run
 from op_jupyter.tools.call import by_name, call_tool
 from op_jupyter.tools.coerce import coerce, coerce_value, is_object, is_only_text, resolve
-from op_jupyter.tools.registry import TOOL_ATTRIBUTE, AgentTool
+from op_jupyter.tools.registry import AgentTool, decorated_tool
 from op_jupyter.tools.schema import check_json_schema, describe, explained, given_schema, json_schema_generator
 from op_jupyter.tools.validation import check_schema, check_types, checked
 
@@ -33,12 +33,13 @@ class Expected:
     """What the last reply has to be.
 
     `read` gives what the text of a reply stands for; it raises `ValueError`, with the reason in words for the model.
-    `error` is what `exec` raises when the reply stays wrong.
+    `error` is what `exec` raises when the reply stays wrong. `tools` are those that may be picked.
     """
 
     instructions: str
     read: Callable[[str], Outcome]
     error: type[OutputError]
+    tools: Sequence[AgentTool] = ()
 
     def value_of(self, run: Run, run_coroutine: RunCoroutine) -> Any:
         """What the last reply of `run` stands for. An async function is called by `run_coroutine`.
@@ -66,17 +67,21 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """One line of the menu. `resolve` makes what `exec` returns of the arguments, which `validate` has checked."""
+    """One line of the menu. `resolve` makes what `exec` returns of the arguments, which `validate` has checked.
+
+    `tool` is there where the option is a decorated function.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
     validate: Callable[[dict[str, Any]], Any]
     resolve: Callable[[Any, RunCoroutine], Any]
+    tool: AgentTool | None = None
 
 
-def expected_reply(choices: Choices | None, response_format: Any, runtime: Any) -> Expected | None:
-    """What the last reply has to be; `None` when any text will do. `runtime` is given to a function that asks for one.
+def expected_reply(choices: Choices | None, response_format: Any) -> Expected | None:
+    """What the last reply has to be; `None` when any text will do.
 
     Raises:
         TypeError: when an entry of the menu, or the type, is of no kind that is known.
@@ -86,16 +91,16 @@ def expected_reply(choices: Choices | None, response_format: Any, runtime: Any) 
     if choices is not None and response_format is not None:
         raise ValueError("choices and response_format both say what the last reply is: pass one of them")
     if choices is not None:
-        return _expected_pick(choices, runtime)
+        return _expected_pick(choices)
     return None if response_format is None else _expected_data(response_format)
 
 
 # -------------------------------------------------------------------- choices
 
 
-def _expected_pick(choices: Choices, runtime: Any) -> Expected:
+def _expected_pick(choices: Choices) -> Expected:
     options: dict[str, _Option] = {}
-    for option in _options(choices, runtime):
+    for option in _options(choices):
         if not option.name.strip():
             raise ValueError("choices: an option has no name")
         if option.name in options:
@@ -103,12 +108,13 @@ def _expected_pick(choices: Choices, runtime: Any) -> Expected:
         options[option.name] = option
     if not options:
         raise ValueError("choices: there is nothing to choose from")
+    tools = [option.tool for option in options.values() if option.tool]
     instructions = (
         "When you have all that you need, decide. Your last reply is one JSON object and nothing else:\n"
         '{"call": NAME, …arguments}, where NAME is one of these, with the arguments that it takes:\n'
         + "\n".join(map(_line, options.values()))
     )
-    return Expected(instructions, functools.partial(_read_pick, options), DecisionError)
+    return Expected(instructions, functools.partial(_read_pick, options), DecisionError, tools)
 
 
 def _read_pick(options: dict[str, _Option], text: str) -> Outcome:
@@ -132,14 +138,14 @@ def _read_pick(options: dict[str, _Option], text: str) -> Outcome:
     return lambda run_coroutine: option.resolve(arguments, run_coroutine)
 
 
-def _options(choices: Choices, runtime: Any) -> Iterable[_Option]:
+def _options(choices: Choices) -> Iterable[_Option]:
     if isinstance(choices, Mapping):
         for name, entry in choices.items():
             if not isinstance(cast("object", name), str):
                 raise TypeError(f"choices: the name of an option is a text, not {name!r}")
             handler, description = entry if _is_described(entry) else (entry, "")
             if callable(handler):
-                yield _from_callable(name, handler, description, runtime)
+                yield _from_callable(name, handler, description)
             else:
                 yield _from_value(name, handler, description)
         return
@@ -154,9 +160,9 @@ def _options(choices: Choices, runtime: Any) -> Iterable[_Option]:
             case (str() as name, str() as description, dict() as schema):
                 yield _from_schema(name, schema, description)
             case (handler, str() as description) if callable(handler):
-                yield _from_callable(None, handler, description, runtime)
+                yield _from_callable(None, handler, description)
             case handler if callable(handler):
-                yield _from_callable(None, handler, "", runtime)
+                yield _from_callable(None, handler, "")
             case other:
                 raise TypeError(
                     f"choices: {other!r} is no option: give a function, a name, or (name or function, 'description')"
@@ -185,12 +191,11 @@ def _from_schema(name: str, schema: dict[str, Any], description: str) -> _Option
     )
 
 
-def _from_callable(name: str | None, handler: Callable[..., Any], description: str, runtime: Any) -> _Option:
+def _from_callable(name: str | None, handler: Callable[..., Any], description: str) -> _Option:
     if inspect.isclass(handler):
         return _from_class(name or handler.__name__, handler, description)
-    tool = getattr(handler, TOOL_ATTRIBUTE, None)
-    filled: dict[str, Any] = {}
-    if not isinstance(tool, AgentTool):
+    decorated = decorated_tool(handler)
+    if decorated is None:
         described = describe(_named(name, handler))
         name = name or described.name
         tool = AgentTool(
@@ -200,18 +205,20 @@ def _from_callable(name: str | None, handler: Callable[..., Any], description: s
             execute=by_name(handler),
             validate=functools.partial(check_types, described.adapter, described.parameters, described.unseen),
         )
-    elif not tool.available:
-        raise ValueError(f"choices: {tool.name} is not available here")
-    elif tool.requires_approval:
-        raise ValueError(f"choices: {tool.name} needs approval, which only a call of a tool asks for: put it in tools")
-    elif "runtime" in inspect.signature(handler).parameters and "runtime" not in tool.parameters["properties"]:
-        filled = {"runtime": runtime}
+    elif not decorated.available:
+        raise ValueError(f"choices: {decorated.name} is not available here")
+    elif decorated.requires_approval:
+        raise ValueError(
+            f"choices: {decorated.name} needs approval, which only a call of a tool asks for: put it in tools"
+        )
+    else:
+        tool = decorated
 
     def call(arguments: dict[str, Any], run_coroutine: RunCoroutine) -> Any:
-        value = call_tool(tool, {**arguments, **filled})
+        value = call_tool(tool, arguments)
         return run_coroutine(value) if inspect.isawaitable(value) else value
 
-    return _Option(name or tool.name, description or tool.description, tool.parameters, tool.validate, call)
+    return _Option(name or tool.name, description or tool.description, tool.parameters, tool.validate, call, decorated)
 
 
 def _named(name: str | None, handler: Callable[..., Any]) -> Callable[..., Any]:

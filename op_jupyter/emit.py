@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from op_jupyter.endings import endings
 from op_jupyter.errors import RunError
-from op_jupyter.events import AgentEvent, AgentEventMessageUpdate, AgentEventSteering
+from op_jupyter.events import AgentEvent, AgentEventAgentEnd, AgentEventMessageUpdate, AgentEventSteering
 from op_jupyter.record import Run, fold
 from op_jupyter.redact import known_keys, writable
 
@@ -25,7 +26,8 @@ OnEvent = Callable[[AgentEvent], None]
 class Emitter:
     """Folds each event into the record `run`, then calls the subscribers; one that fails is logged.
 
-    What it takes is made fit to be written first, here and nowhere else. After the end of the run it takes nothing.
+    What it takes is made fit to be written first, here and nowhere else. What a run has left open is ended before the
+    run is. After the end of the root it takes nothing.
     """
 
     run: Run
@@ -40,19 +42,24 @@ class Emitter:
                 return  # a function that was left goes on, and still writes
             if not isinstance(event, AgentEventMessageUpdate):
                 self.keys = known_keys(self.api_key)
-            event = writable(event, self.keys)
-            fold(self.run, event)
-            exit_: BaseException | None = None
-            for subscriber in self.subscribers:
-                try:
-                    subscriber(event)
-                except Exception as error:
-                    log.warning("A subscriber failed on an event of kind %r: %r", event.kind, error)
-                    log.debug("A subscriber failed", exc_info=True)
-                except BaseException as error:
-                    exit_ = error  # the others are told first
-            if exit_ is not None:
-                raise exit_
+            first = endings(self.run, event) if isinstance(event, AgentEventAgentEnd) else []
+            exits = [exit_ for one in (*first, event) if (exit_ := self._tell(writable(one, self.keys)))]
+            if exits:
+                raise exits[-1]
+
+    def _tell(self, event: AgentEvent) -> BaseException | None:
+        """Fold and pass on `event`; what a subscriber raises to leave with is returned, once the others are told."""
+        fold(self.run, event)
+        exit_: BaseException | None = None
+        for subscriber in self.subscribers:
+            try:
+                subscriber(event)
+            except Exception as error:
+                log.warning("A subscriber failed on an event of kind %r: %r", event.kind, error)
+                log.debug("A subscriber failed", exc_info=True)
+            except BaseException as error:
+                exit_ = error
+        return exit_
 
     def with_subscriber(self, subscriber: OnEvent) -> Emitter:
         """The same, for one nested run that somebody listens to."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from op_jupyter.agent_loop import _run_loop
 from op_jupyter.arguments import Content, ExecArguments, GetQueued, context_for
-from op_jupyter.context import AgentContext, Capture, OnApproval, _current_run, runs_under_way
+from op_jupyter.context import AgentContext, Capture, OnApproval, _current_run, bounded_by, runs_under_way
 from op_jupyter.control import Aborted, RunControl
 from op_jupyter.decision import Choices, Expected, expected_reply
 from op_jupyter.emit import Emitter, OnEvent, events_written_to
@@ -173,7 +173,7 @@ class Runtime:
             "on_event": on_event,
             "on_approval": on_approval,
         }
-        expected = expected_reply(choices, response_format, self)
+        expected = expected_reply(choices, response_format)
         context = context_for(self, content, arguments, expected)
         return self._exec(context, _new_control(), on_event, expected)
 
@@ -199,7 +199,7 @@ class Runtime:
         """
         if unknown := arguments.keys() - ExecArguments.__annotations__.keys():
             raise TypeError(f"aexec takes no argument {unknown.pop()!r}")
-        expected = expected_reply(choices, response_format, self)
+        expected = expected_reply(choices, response_format)
         context, control = context_for(self, content, arguments, expected), _new_control()
         on_event = arguments.get("on_event")
         running = asyncio.wrap_future(control.start(lambda: self._exec(context, control, on_event, expected)))
@@ -207,7 +207,9 @@ class Runtime:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             control.abort_subtree()
-            await asyncio.wait([running])
+            while not running.done():
+                with contextlib.suppress(asyncio.CancelledError):  # cancelled once more, as by a timeout outside
+                    await asyncio.wait([running])
             running.exception()  # looked at here, or asyncio writes its traceback to stderr later
             raise
 
@@ -277,7 +279,8 @@ class Runtime:
             if control.aborted == "interrupt":
                 raise KeyboardInterrupt
         try:
-            return expected.value_of(run, control.run_coroutine) if expected else run.text
+            with bounded_by(context):
+                return expected.value_of(run, control.run_coroutine) if expected else run.text
         except Aborted:
             raise (KeyboardInterrupt() if control.aborted == "interrupt" else RunAborted(run=run)) from None
         finally:
@@ -287,9 +290,11 @@ class Runtime:
     @contextlib.contextmanager
     def _root_run(self, context: AgentContext, control: RunControl, on_event: OnEvent | None) -> Iterator[Emitter]:
         with contextlib.ExitStack() as stack:
-            subscribers = [on_event] if on_event else []
+            subscribers: list[OnEvent] = []
             if path := os.environ.get("OP_JUPYTER_EVENTS"):
                 subscribers.append(stack.enter_context(events_written_to(path)))
+            if on_event:
+                subscribers.append(on_event)  # behind the file: what it steers is an event after this one
             emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock(), context.connection.api_key)
             with self._lock:
                 if self._root is not None:

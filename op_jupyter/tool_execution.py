@@ -9,8 +9,9 @@ import inspect
 from functools import partial
 from typing import Any
 
-from op_jupyter.context import AgentContext, CurrentRun, Emit, _current_run, _current_tools
+from op_jupyter.context import AgentContext, CurrentRun, Emit, under
 from op_jupyter.control import RunControl
+from op_jupyter.endings import INTERRUPTED, STOPPED
 from op_jupyter.events import (
     AgentEventApproval,
     AgentEventToolEnd,
@@ -20,7 +21,7 @@ from op_jupyter.events import (
 )
 from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
 from op_jupyter.tools.call import call_tool
-from op_jupyter.tools.gates import TOOL_SEARCH, is_tool_search
+from op_jupyter.tools.gates import TOOL_SEARCH
 from op_jupyter.tools.registry import AgentTool
 from op_jupyter.tools.results import error_text, error_traceback, to_content
 from op_jupyter.tools.validation import validate_tool_arguments
@@ -28,36 +29,35 @@ from op_jupyter.tools.validation import validate_tool_arguments
 MOST_OF_AN_ITEM = 2000
 """Characters shown of what a generator yields while it runs; its result has all of it."""
 
-STOPPED = "Not run: the run was stopped before this call."
-INTERRUPTED = "Interrupted: the run was stopped while this function ran. It may have had side effects."
 NOT_APPROVED = "Not run: this call was not approved."
+
+_Outcome = tuple[str | list[InputBlock], ToolOutcome, dict[str, Any] | None]
+"""What the model reads, how that came about, and details for the record."""
 
 
 def _execute_tool_call(context: AgentContext, call: ToolCall, control: RunControl, emit: Emit) -> None:
     """Run the function that `call` names. Whatever happens becomes its result, which the model can read."""
     emit(AgentEventToolStart(**context.where, call=call))
+    with under(CurrentRun(context, control, emit, call.id)):
+        _answer(context, emit, call, *_outcome(context, call, control, emit))
+
+
+def _outcome(context: AgentContext, call: ToolCall, control: RunControl, emit: Emit) -> _Outcome:
     try:
         # Interruptible, since validators that somebody wrote may take long.
         tool, arguments = control.interruptible(lambda: _prepare(context, call))
-    except ValueError as error:
-        _answer(context, emit, call, _content(context, str(error)), "error")
-        return
-    except KeyboardInterrupt:
-        if not control.aborted:
-            raise
-        _answer(context, emit, call, STOPPED, "not_run")
-        return
-    run_token = _current_run.set(CurrentRun(context, control, emit, call.id))
-    offered = [*context.tools.values(), *context.deferred.values()]
-    tools_token = _current_tools.set([tool for tool in offered if not is_tool_search(tool)])
-    try:
-        if tool.requires_approval and not _is_approved(context, call, tool, control, emit):
-            _answer(context, emit, call, STOPPED if control.aborted else NOT_APPROVED, "not_run")
-        else:
-            _answer(context, emit, call, *_run_tool(context, call, tool, arguments, control, emit))
-    finally:
-        _current_tools.reset(tools_token)
-        _current_run.reset(run_token)
+    except BaseException as error:
+        if control.aborted:
+            return STOPPED, "not_run", None
+        # What is no ValueError is what a validator exits with: that ends a run as little as in a function.
+        text = str(error) if isinstance(error, ValueError) else error_text(error)
+        return _content(context, text), "error", None
+    # Looked at behind the event of the start: a run that was left before it has been answered for.
+    if control.aborted:
+        return STOPPED, "not_run", None
+    if tool.requires_approval and not _is_approved(context, call, tool, control, emit):
+        return STOPPED if control.aborted else NOT_APPROVED, "not_run", None
+    return _run_tool(context, call, tool, arguments, control, emit)
 
 
 def _answer(
@@ -108,7 +108,7 @@ def _is_approved(context: AgentContext, call: ToolCall, tool: AgentTool, control
         raise
     if not isinstance(allowed, bool):
         # A coroutine that nobody awaits would be a yes.
-        raise TypeError(f"on_approval returns True or False, not {type(allowed).__name__}")
+        raise TypeError(f"on_approval returns True or False, not {allowed!r}")
     emit(AgentEventApproval(**context.where, call=call, state="approved" if allowed else "denied"))
     return allowed and not control.aborted
 
@@ -120,7 +120,7 @@ def _run_tool(
     arguments: dict[str, Any],
     control: RunControl,
     emit: Emit,
-) -> tuple[list[InputBlock], ToolOutcome, dict[str, Any] | None]:
+) -> _Outcome:
     """The result of the function, for the model, and how it came about."""
 
     def emit_output(output: dict[str, Any]) -> None:

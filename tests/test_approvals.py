@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+import numpy
 import pytest
 
 from op_jupyter import RunAborted, Runtime, agentic_function, function
@@ -81,10 +82,11 @@ def test_arguments_that_do_not_fit_are_not_shown_to_anybody() -> None:
     assert "name" in answers(runtime)[0]
 
 
-def test_an_answer_that_is_no_bool_is_not_a_yes() -> None:
+@pytest.mark.parametrize(("answer", "shown"), [("no", "'no'"), (numpy.True_, "np.True_")])
+def test_an_answer_that_is_no_bool_is_not_a_yes(answer: Any, shown: str) -> None:
     runtime = asks("a")
-    with pytest.raises(TypeError, match="on_approval returns True or False, not str"):
-        runtime.exec("Go", on_approval=lambda call, tool: "no")  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match=f"on_approval returns True or False, not {shown}"):
+        runtime.exec("Go", on_approval=lambda call, tool: answer)
     assert deleted == []
     # One result for every call, whatever happens.
     assert len(answers(runtime)) == 1

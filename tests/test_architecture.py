@@ -22,7 +22,8 @@ VALUES = {"errors", "events", "messages", "redact"}
 TOOLS = {"tools", "tools.*"}
 # The contract, and what providers share or are split into; a provider itself is always named in full.
 PROVIDERS = {"providers", "providers._*"}
-LOOP = {"agent_loop", "arguments", "decision", "context", "control", "emit", "history", "threads", "tool_execution"}
+LOOP = {"agent_loop", "arguments", "context", "control", "decision", "emit", "endings", "history"}
+LOOP |= {"threads", "tool_execution"}
 RUN = VALUES | TOOLS | LOOP | {"providers", "record", "runtime"}
 
 # The first pattern that fits a module says what of ours it may import.
@@ -39,10 +40,11 @@ MAY_IMPORT = {
     "providers": VALUES,
     "providers.*": VALUES | PROVIDERS | {"control"},
     "context": VALUES | TOOLS | {"control", "providers"},
-    "agent_loop": VALUES | TOOLS | {"context", "control", "history", "providers", "tool_execution"},
-    "tool_execution": VALUES | TOOLS | {"context", "control"},
+    "agent_loop": VALUES | TOOLS | {"context", "control", "endings", "history", "providers", "tool_execution"},
+    "tool_execution": VALUES | TOOLS | {"context", "control", "endings"},
     "arguments": VALUES | TOOLS | {"context", "decision", "emit", "providers"},
-    "emit": VALUES | {"record"},
+    "emit": VALUES | {"endings", "record"},
+    "endings": VALUES | {"record"},
     "decision": VALUES | TOOLS | {"record"},
     "runtime": RUN,
     "current": {"context", "runtime", "tools.decorators"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -404,17 +405,100 @@ def interrupted(n: int) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["listener", "validator"])
-def test_an_interrupt_that_our_handler_never_saw_ends_the_run_all_the_same(where: str) -> None:
+def exited(n: int) -> None:
+    raise SystemExit(4)
+
+
+def test_an_interrupt_that_our_handler_never_saw_ends_the_run_all_the_same() -> None:
     def listen(event: AgentEvent) -> None:
-        if where == "listener" and event.kind == "tool_start":
+        if event.kind == "tool_start":
             raise KeyboardInterrupt
 
-    def checked(n: Annotated[int, AfterValidator(interrupted)]) -> str:
+    def work(n: int) -> str:
         return "fine"
 
-    runtime = Runtime(model=scripted([[call("checked", n=1), call("checked", n=2)], "never"]))
+    runtime = Runtime(model=scripted([[call("work", n=1), call("work", n=2)], "never"]))
     with pytest.raises(KeyboardInterrupt):
-        runtime.exec("go", tools=[checked], on_event=listen)
+        runtime.exec("go", tools=[work], on_event=listen)
     run = the_run(runtime)
     assert run.stop_reason == "error" and [result.tool_call_id for result in results(run)] == ["call_1", "call_2"]
+
+
+@pytest.mark.parametrize(("leave", "text"), [(interrupted, "KeyboardInterrupt"), (exited, "SystemExit: 4")])
+def test_a_validator_that_exits_ends_the_run_as_little_as_a_function_that_does(leave: Any, text: str) -> None:
+    def checked(n: Any) -> str:
+        return "never"
+
+    def body() -> None:
+        leave(1)
+
+    checked.__annotations__["n"] = Annotated[int, AfterValidator(leave)]
+    runtime = Runtime(model=scripted([[call("checked", n=1), call("body")], "ok"]))
+    assert runtime.exec("go", tools=[checked, body]) == "ok"
+    assert [result.text for result in results(the_run(runtime))] == [text, text]
+
+
+def test_an_interrupt_surfaces_as_one_after_a_function_that_left_another_handler() -> None:
+    silence = Silence("So")
+
+    def careless() -> str:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return "done"
+
+    replies = iter([scripted([[call("careless")]]), silence.model])
+    model = Model("planned", "", lambda request: next(replies).stream(request))
+    when(silence.reached, interrupt)
+    runtime = Runtime(model=model)
+    with pytest.raises(KeyboardInterrupt):
+        runtime.exec("go", tools=[careless])
+    assert the_run(runtime).stop_reason == "aborted" and silence.abandoned.is_set()
+
+
+@pytest.mark.parametrize("where", ["callback", "listener"])
+def test_an_interrupt_in_a_run_that_a_callback_has_started_ends_the_run_of_the_callback_too(where: str) -> None:
+    silence = Silence()
+    judge = Runtime(model=silence.model)
+    judged: list[int] = []
+
+    def ask() -> list[str]:
+        judged.append(1)
+        if len(judged) == 2:
+            judge.exec("fine?", tools=[])
+        return []
+
+    def listen(event: AgentEvent) -> None:
+        if event.kind == "turn_start":
+            judge.exec("fine?", tools=[])
+
+    when(silence.reached, interrupt)
+    runtime = Runtime(model=scripted(["never", "never"]))
+    callbacks: dict[str, Any] = {"get_steering_messages": ask} if where == "callback" else {"on_event": listen}
+    with pytest.raises(KeyboardInterrupt):
+        runtime.exec("go", **callbacks)
+    assert (the_run(runtime).stop_reason, the_run(judge).stop_reason) == ("aborted", "aborted")
+
+
+def test_an_aexec_that_is_cancelled_twice_has_ended_when_it_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        started.set()
+        release.wait(LONG)
+
+    runtime = Runtime(model=scripted([[call("slow")], "a"]))
+
+    async def main() -> str:
+        task = asyncio.create_task(runtime.aexec("go", tools=[slow]))
+        await asyncio.to_thread(started.wait, LONG)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.02)
+        release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert runtime.under_way is None and the_run(runtime).stop_reason == "aborted"
+        return await runtime.aexec("again")
+
+    assert asyncio.run(main()) == "a"
+    gc.collect()
+    assert caplog.records == []

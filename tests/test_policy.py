@@ -6,16 +6,17 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 from op_jupyter import RunError, Runtime, agentic_function, function
 from op_jupyter.messages import ToolResultMessage
 from op_jupyter.providers import Request
 from op_jupyter.testing import call, scripted
 from op_jupyter.tools import gates, registry
-from tests.conversation import Conversation, last_text
+from tests.conversation import Conversation, last_text, results, the_run
 
 
 @pytest.fixture(autouse=True)
@@ -327,3 +328,90 @@ def test_what_is_switched_off_during_a_run_no_later_nested_run_gets() -> None:
     conversation = Conversation([call("ask")], "inner", "done")
     conversation.exec(tools=[shell, look, ask])
     assert names(conversation.requests[1]) == {"look", "ask"}
+
+
+# -------------------------------------------------------------------- validators and picks
+
+
+def asking(runtime: Runtime, got: list[list[str]]) -> Any:
+    """A type that asks a model of its own whether a text will do."""
+
+    def judge(text: str) -> str:
+        runtime.exec("ok?")
+        assert runtime.last_run is not None
+        got.append(runtime.last_run.tools)
+        return text
+
+    return Annotated[str, AfterValidator(judge)]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_run_that_the_validator_of_a_parameter_opens_is_a_child_and_gets_nothing_more(is_same: bool) -> None:
+    runtime = Runtime(scripted([[call("take", x="a")], "yes", "ok"] if is_same else [[call("take", x="a")], "ok"]))
+    got: list[list[str]] = []
+    judge = runtime if is_same else Runtime(scripted(["yes"]))
+
+    def take(x: Any) -> str:
+        return "taken"
+
+    take.__annotations__["x"] = asking(judge, got)
+    function(take)
+    assert runtime.exec("go", tools_deny=["shell"], tools_source="headless") == "ok"
+    run = the_run(runtime)
+    assert [result.text for result in results(run)] == ["taken"]
+    assert got == [["look", "take"]]
+    assert list(run.children) == ["call_1"]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_run_that_a_validator_of_the_reply_opens_gets_nothing_more(is_same: bool) -> None:
+    got: list[list[str]] = []
+    runtime = Runtime(scripted(['"a"', "yes", "yes"] if is_same else ['"a"']))
+    judge = runtime if is_same else Runtime(scripted(["yes", "yes"]))
+    assert runtime.exec("go", response_format=asking(judge, got), tools_deny=["shell", "wipe"]) == "a"
+    assert got and all(tools == ["look"] for tools in got)
+
+
+@agentic_function(expose=False)
+def pick(runtime: Runtime) -> list[str]:
+    """Ask on."""
+    runtime.exec("in")
+    assert runtime.last_run is not None
+    return runtime.last_run.tools
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tools"),
+    [
+        ({"tools_deny": ["shell"], "tools_source": "headless"}, ["look"]),
+        ({"tools": []}, []),
+        ({"toolset": "safe"}, ["look"]),
+    ],
+)
+def test_a_run_that_the_picked_function_opens_gets_no_more_than_the_run_that_picked(
+    arguments: dict[str, Any], tools: list[str]
+) -> None:
+    for given in (None, [look, shell]):
+        runtime = Runtime(scripted(['{"call": "pick"}', "ok"]), tools=given)
+        assert runtime.exec("go", choices=[pick], **arguments) == tools
+
+
+@pytest.mark.parametrize("arguments", [{"tools_deny": ["shell"]}, {"tools_allow": ["look", "outer"]}])
+def test_what_the_outer_run_was_denied_is_no_choice_either(arguments: dict[str, Any]) -> None:
+    @agentic_function
+    def outer(runtime: Runtime) -> Any:
+        """Decide."""
+        return runtime.exec("in", choices=[shell], tools=[])
+
+    runtime = Runtime(scripted([[call("outer")], '{"call": "shell"}', "ok"]))
+    runtime.exec("go", **arguments)
+    (result,) = results(the_run(runtime))
+    assert result.text == "ValueError: choices: shell may not be called in this run, or not here"
+
+
+def test_what_cannot_be_run_here_is_no_choice() -> None:
+    @function(requires_env=["NEVER_SET"])
+    def deploy() -> None: ...
+
+    with pytest.raises(ValueError, match="choices: deploy may not be called in this run, or not here"):
+        Runtime(scripted([])).exec("go", choices=[deploy])

@@ -88,6 +88,9 @@ def tool() -> None:
         ({"tools": "tool"}, "tools takes a list of functions, not 'tool'"),
         ({"history": Run(run_id="a")}, r"history takes a list of messages, such as run\.messages, not Run"),
         ({"tools": [tool], "tool_choice": "tool"}, r"'type': 'function', 'name': ….*, and not 'tool'\. .* are tool"),
+        ({"tools": [tool], "tool_choice": {"name": ["tool"]}}, r"'name': ….*, and not {'name': \['tool'\]}"),
+        ({"model": 5}, "model takes a text, provider:model, or a Model, not 5"),
+        ({"options": ["fast"]}, r"options takes a dict of settings of the provider, not \['fast'\]"),
     ],
 )
 def test_an_argument_of_the_wrong_kind_is_refused_in_words(arguments: dict[str, Any], said: str) -> None:
@@ -161,6 +164,16 @@ def test_an_events_file_that_cannot_be_written_is_one_clear_error(
     monkeypatch.setenv("OP_JUPYTER_EVENTS", str(tmp_path / "no" / "such" / "folder"))
     with pytest.raises(RunError, match="OP_JUPYTER_EVENTS"):
         Runtime(model=scripted(["x"])).exec("Hi", tools=[])
+
+
+def test_what_a_listener_steers_stands_behind_the_event_that_it_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OP_JUPYTER_EVENTS", str(tmp_path / "events"))
+    runtime = Runtime(model=scripted(["a", "b"]))
+    runtime.exec("go", on_event=lambda event: runtime.steer("more") if event.kind == "agent_start" else None)
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "events").read_text().splitlines()]
+    assert kinds[:3] == ["agent_start", "steering", "turn_start"]
 
 
 def test_the_same_events_fold_to_the_same_record() -> None:

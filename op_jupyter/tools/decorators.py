@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from op_jupyter.errors import RunError
-from op_jupyter.tools.registry import TOOL_ATTRIBUTE, ToolOptions, from_function, register
+from op_jupyter.tools.registry import TOOL_ATTRIBUTE, Decorated, ToolOptions, from_function, register
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +33,8 @@ def function(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F 
     """Make a function a tool that models may call.
 
     The model sees its name, the first paragraph of its docstring, and its parameters with their types, defaults and
-    descriptions (Google, NumPy or Sphinx style, or `Annotated[int, "how many"]`).
+    descriptions (Google, NumPy or Sphinx style, or `Annotated[int, "how many"]`). What it goes on is what runs call by
+    default: put it above other decorators.
 
     Args:
         function: the function to register, under its own name; an earlier tool of that name is replaced.
@@ -103,8 +104,10 @@ def _decorator(
             raise TypeError(f"{name} goes on a function, not on {function!r}")
         decorated = wrap(function)
         tool = from_function(decorated, filled=filled, **options)
+        again: ToolOptions = {**options, "available_if": True}
+        mark = Decorated(decorated, tool, functools.partial(from_function, filled=filled, **again))
         try:
-            setattr(decorated, TOOL_ATTRIBUTE, tool)
+            setattr(decorated, TOOL_ATTRIBUTE, mark)
         except AttributeError:
             raise TypeError(f"{name} cannot mark {function!r}: pass it in tools=[...] as it is") from None
         register(tool)

@@ -20,9 +20,6 @@ from op_jupyter.tools.validation import check_schema, check_types
 
 Validator = Callable[[dict[str, Any]], dict[str, Any]]
 
-TOOL_ATTRIBUTE = "__agent_tool__"
-"""Where a decorated function keeps its `AgentTool`."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentTool:
@@ -64,6 +61,29 @@ class AgentTool:
             raise ValueError(f"{self.name}: timeout is {self.timeout!r}, and must be more than 0 seconds")
         if self.max_result_chars is not None and self.max_result_chars < 1:
             raise ValueError(f"{self.name}: max_result_chars is {self.max_result_chars}, and must be 1 or more")
+
+
+TOOL_ATTRIBUTE = "__agent_tool__"
+"""Where a decorated function keeps its `Decorated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decorated:
+    """What a decorator has made of `function`; `describe` makes the like of a wrapper around it."""
+
+    function: Callable[..., Any]
+    tool: AgentTool
+    describe: Callable[[Callable[..., Any]], AgentTool]
+
+
+def decorated_tool(entry: Any) -> AgentTool | None:
+    """The tool that a decorated function is, or a wrapper of one; `None` of anything else."""
+    decorated = getattr(entry, TOOL_ATTRIBUTE, None)
+    if not isinstance(decorated, Decorated):
+        return None
+    # functools.wraps copies the mark to the wrapper, which is what has to be called.
+    is_wrapper = entry is not decorated.function and decorated.tool.available
+    return decorated.describe(entry) if is_wrapper else decorated.tool
 
 
 class ToolOptions(TypedDict, total=False):
@@ -125,8 +145,7 @@ def as_tool(entry: Any) -> AgentTool:
     """
     if isinstance(entry, AgentTool):
         return entry
-    tool = getattr(entry, TOOL_ATTRIBUTE, None)
-    if isinstance(tool, AgentTool):
+    if tool := decorated_tool(entry):
         return tool
     if inspect.isclass(entry):
         raise TypeError(f"{_shown(entry)} is a class, not a tool: pass a function, or an object of that class")
