@@ -86,6 +86,8 @@ def context_for(
     tools = offered.tools
     if tool_choice not in ("auto", "required", "none") and not (isinstance(named, str) and named in tools):
         there_are = f"The functions are {', '.join(tools)}." if tools else "There are no functions."
+        if isinstance(named, str):
+            raise ValueError(f"tool_choice names {named!r}, which is not on the menu. {there_are}")
         raise ValueError(
             f"tool_choice is 'auto', 'required', 'none', or {{'type': 'function', 'name': …}} with the name of a "
             f"function, and not {tool_choice!r}. {there_are}"
