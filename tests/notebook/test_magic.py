@@ -134,7 +134,11 @@ def test_a_failed_run_leaves_the_cassette_as_it_was(ready: InteractiveShell, cas
         ("--max-iterations many", "hi", "invalid int value: 'many'"),
         ("--max-iterations 0", "hi", "UsageError: --max-iterations takes a number from 1, not 0"),
         ("--tools add,nope", "hi", "UsageError: There is no function 'nope' in this notebook. There are:"),
-        ("--tool-choice nope --model replay:c.json", "hi", "UsageError: tool_choice is one of auto, required, none, "),
+        (
+            "--tool-choice nope --model replay:c.json",
+            "hi",
+            "UsageError: tool_choice is 'auto', 'required', 'none', or ",
+        ),
         ("--tools Thing --model replay:c.json", "hi", "Thing'> is a class, not a tool"),
         ("--out class", "hi", "UsageError: --out takes a name, not 'class'"),
         ("--out 3x", "hi", "UsageError: --out takes a name, not '3x'"),

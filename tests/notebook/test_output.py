@@ -86,11 +86,11 @@ def test_what_was_printed_shows_while_the_function_blocks(runtime: Runtime) -> N
         return time.perf_counter() - started
 
     def watch(event: AgentEvent) -> None:
-        if isinstance(event, AgentEventToolUpdate) and event.output["text"] == "step 1\n":
+        if isinstance(event, AgentEventToolUpdate) and "step 1" in event.output["text"]:
             shown.set()
 
     run = ran(runtime, slow, on_event=watch)
-    assert run.values["call_1"] < 1  # 0.03 on a machine with nothing else to do
+    assert run.values["call_1"] < 1
 
 
 def test_prints_errors_and_pictures_stand_in_the_order_in_which_they_came(runtime: Runtime) -> None:
