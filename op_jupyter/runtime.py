@@ -132,8 +132,7 @@ class Runtime:
             response_format: the type of the last reply, as pydantic understands it, or a JSON Schema.
             history: the messages to go on from, such as `runtime.last_run.messages`.
             get_steering_messages, get_follow_up_messages: asked for more messages as the loop goes, and at its end.
-            on_event: called with every event, in the thread that it happens in; with what functions print, which is
-                gathered for 33 ms, also from a thread beside it.
+            on_event: called with every event, in the thread that it happens in, but for what is printed: soon after.
             on_approval: called with a `ToolCall` and its `AgentTool` where that asks for approval; returns whether it
                 may run. By default the outer run's; else a notebook asks the person, and elsewhere nothing is allowed.
 
