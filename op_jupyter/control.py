@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 from op_jupyter.errors import RunError
 from op_jupyter.messages import UserMessage
-from op_jupyter.threads import background_loop, in_thread
+from op_jupyter.threads import background_loop, in_thread, leave
 
 T = TypeVar("T")
 
@@ -277,19 +277,24 @@ class RunControl:
             Aborted: as soon as the run is; the coroutine is cancelled.
         """
 
-        async def finish() -> T:
+        async def finish() -> Future[T]:
+            outcome: Future[T] = Future()
             try:
-                return await awaitable
+                outcome.set_result(await awaitable)
             except (KeyboardInterrupt, SystemExit) as error:
-                # These two would end the event loop that all coroutine tools share.
-                raise RuntimeError(f"{type(error).__name__}: {error}") from error
+                # Raised here, these two would end the event loop that all coroutine tools share.
+                outcome.set_exception(error)
+            return outcome
 
         def run() -> T:
-            future = asyncio.run_coroutine_threadsafe(finish(), background_loop())
+            loop = background_loop()
+            future = asyncio.run_coroutine_threadsafe(finish(), loop)
             try:
-                return self.result(future, timeout, "the function was cancelled")
+                return self.result(future, timeout, "the function was cancelled").result()
             finally:
-                future.cancel()
+                if not future.done():
+                    future.cancel()
+                    leave(loop)
 
         # An interrupt between the start and the wait would leave the coroutine to itself.
         return self.shielded(run)

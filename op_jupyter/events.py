@@ -310,3 +310,25 @@ AgentEvent = (
     | AgentEventApproval
     | AgentEventSteering
 )
+
+
+def growth(event: AgentEvent) -> tuple[str, str] | None:
+    """What text grows by `event`, and by what: a block of the reply, or what a call writes into one stream."""
+    match event:
+        case AgentEventMessageUpdate(update=BlockDelta(index=index, text=text)):
+            return f"block {index}", text
+        case AgentEventToolUpdate(output={"output_type": "stream", "name": name, "text": text}):
+            return f"{name} of {event.call_id}", text
+        case _:
+            return None
+
+
+def with_growth(event: AgentEvent, text: str) -> AgentEvent:
+    """`event`, of which there is a `growth`, with this text."""
+    match event:
+        case AgentEventMessageUpdate(update=BlockDelta() as delta):
+            return replace(event, update=replace(delta, text=text))
+        case AgentEventToolUpdate():
+            return replace(event, output={**event.output, "text": text})
+        case _:
+            raise ValueError(f"No text grows by an event of kind {event.kind!r}")

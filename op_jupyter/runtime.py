@@ -24,7 +24,7 @@ from op_jupyter.events import AgentEventAgentStart, AgentEventSteering
 from op_jupyter.messages import Message, UserMessage
 from op_jupyter.providers import Connection, Model, ToolChoice
 from op_jupyter.record import Run, find_run
-from op_jupyter.redact import redact
+from op_jupyter.redact import known_keys, redact
 from op_jupyter.threads import on_background_loop
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ class Runtime:
             response_format: the type of the last reply, as pydantic understands it, or a JSON Schema.
             history: the messages to go on from, such as `runtime.last_run.messages`.
             get_steering_messages, get_follow_up_messages: asked for more messages as the loop goes, and at its end.
-            on_event: called with every event, in the thread that it happens in.
+            on_event: called with every event, in the thread that it happens in, but for what is printed: soon after.
             on_approval: called with a `ToolCall` and its `AgentTool` where that asks for approval; returns whether it
                 may run. By default the outer run's; else a notebook asks the person, and elsewhere nothing is allowed.
 
@@ -270,6 +270,7 @@ class Runtime:
         on_event = control.leavable(on_event) if on_event else None
         if parent is not None:
             emit = cast(Emitter, parent.emit)
+            emit.keys.update(known_keys(context.connection.api_key))
             nested = emit.with_subscriber(on_event) if on_event else emit
             run = control.shielded(lambda: self._run(context, control, nested, parent.context.run_id))
         else:
@@ -295,7 +296,8 @@ class Runtime:
                 subscribers.append(stack.enter_context(events_written_to(path)))
             if on_event:
                 subscribers.append(on_event)  # behind the file: what it steers is an event after this one
-            emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock(), context.connection.api_key)
+            emit = Emitter(Run(run_id=context.run_id), subscribers, threading.RLock())
+            emit.keys.update(known_keys(context.connection.api_key))
             with self._lock:
                 if self._root is not None:
                     reason = "A run of this Runtime is under way: wait for its end, or use another Runtime."

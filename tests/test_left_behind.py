@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -125,8 +126,8 @@ def in_a_thread_with_a_copied_context(left: Left) -> Any:
 
         context = contextvars.copy_context()
         threading.Thread(target=lambda: context.run(ask), name="op_jupyter test").start()
-        assert left.started.wait(10)
-        return "started"
+        time.sleep(30)  # until it is stopped
+        return "never"
 
     return outer
 

@@ -13,6 +13,9 @@ from typing import Any, cast
 
 from op_jupyter.messages import ImageContent
 
+MOST_IMAGE_BYTES = 3_750_000
+"""In base64, these are the 5 MB that every provider takes."""
+
 _MOST_PIXELS = 1500
 _MOST_AXES = 400
 _SIGNATURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
@@ -83,7 +86,11 @@ def image_of(value: Any) -> ImageContent | None:
         picture = value.copy() if value.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else value.convert("RGB")
         picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
         picture.save(file, "PNG")
-        return ImageContent(file.getvalue(), "image/png")
+        if file.tell() <= MOST_IMAGE_BYTES:
+            return ImageContent(file.getvalue(), "image/png")
+        file = io.BytesIO()
+        picture.convert("RGB").save(file, "JPEG")
+        return ImageContent(file.getvalue(), "image/jpeg")
     for mime_type in ("image/png", "image/jpeg"):
         data = displayed(value, f"_repr_{mime_type.removeprefix('image/')}_")
         if data:

@@ -13,10 +13,10 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, TypeGuard, cast
 
-from op_jupyter.messages import InputBlock, TextContent
+from op_jupyter.messages import ImageContent, InputBlock, TextContent
 from op_jupyter.redact import redact, whole_characters
 from op_jupyter.tools.coerce import is_object
-from op_jupyter.tools.images import displayed, drawn, image_of, is_of, may_be_image
+from op_jupyter.tools.images import MOST_IMAGE_BYTES, displayed, drawn, image_of, is_of, may_be_image
 
 MOST_ITEMS = 1000
 """So many items are taken from a generator."""
@@ -25,6 +25,8 @@ _NO_OUTPUT = "(no output)"
 _CHARS_PER_TOKEN = 4
 _SHARE_OF_CONTEXT = 0.3
 _MOST_BLOCKS = 20
+_MOST_BYTES = 10_000_000
+"""So many bytes of images are shown of one result."""
 _MOST_ROWS = 30
 _MOST_COLUMNS = 20
 _MOST_CELL_CHARS = 80
@@ -35,8 +37,8 @@ def to_content(value: Any, *, max_result_chars: int | None = None, context_token
     """`value` as blocks for the model, without keys.
 
     Text stays as it is, data become JSON, a table or an array is shown in part with its shape, a figure or an image
-    becomes a PNG, nothing becomes `(no output)`. A list that holds images gives the blocks of each of its items, and
-    after a dict come the images in it.
+    becomes an image, nothing becomes `(no output)`. A list that holds images gives the blocks of each of its items, and
+    after a dict come the images in it: the first 20, and none that is too large.
 
     Args:
         value: whatever a tool returned.
@@ -46,7 +48,7 @@ def to_content(value: Any, *, max_result_chars: int | None = None, context_token
     most = int(_SHARE_OF_CONTEXT * _CHARS_PER_TOKEN * context_tokens)
     limit = most if max_result_chars is None else min(max_result_chars, most)
     try:
-        blocks = _blocks(value)
+        blocks = list(_bounded(_blocks(value)))
     except Exception as error:
         blocks = [TextContent(f"(a {type(value).__name__} that cannot be shown: {error_text(error)})")]
     limit = max(limit // max(len(blocks), 1), 1)
@@ -115,18 +117,36 @@ def _clean(text: str, limit: int) -> str:
 def _blocks(value: Any) -> list[InputBlock]:
     if isinstance(value, TextContent):
         return [value]
-    if isinstance(value, list | tuple) and 0 < len(cast("list[Any]", value)) <= _MOST_BLOCKS:
+    if isinstance(value, list | tuple):
+        first, rest = cast("list[Any]", value[:_MOST_BLOCKS]), cast("list[Any]", value[_MOST_BLOCKS:])
         # A figure and its axes are one picture.
-        items = {id(item): item for item in map(drawn, cast("list[Any]", value))}.values()
+        items = {id(item): item for item in map(drawn, first)}.values()
         if any(isinstance(item, TextContent) or may_be_image(item) for item in items):
-            return [block for item in items for block in _blocks(item)]
+            blocks = [block for item in items for block in _blocks(item)]
+            return [*blocks, TextContent(f"(the rest, as text) {_text(rest)}")] if rest else blocks
     if is_object(value):
-        images = {name: image for name, item in value.items() if (image := image_of(item))}
-        if 0 < len(images) <= _MOST_BLOCKS:
+        drawings = ((name, image) for name, item in value.items() if (image := image_of(item)))
+        images = dict(itertools.islice(drawings, _MOST_BLOCKS))
+        if images:
             noted = {name: f"(image {n}, below)" for n, name in enumerate(images, start=1)}
             return [TextContent(_text(value | noted)), *images.values()]
     image = image_of(value)
     return [TextContent(_text(value)) if image is None else image]
+
+
+def _bounded(blocks: list[InputBlock]) -> Iterator[InputBlock]:
+    left = _MOST_BYTES
+    for block in blocks:
+        if isinstance(block, ImageContent):
+            if len(block.data) > min(left, MOST_IMAGE_BYTES):
+                yield TextContent(_of_image(block, ", too large to be shown"))
+                continue
+            left -= len(block.data)
+        yield block
+
+
+def _of_image(image: ImageContent, why: str = "") -> str:
+    return f"({image.mime_type} of {len(image.data):,} bytes{why})"
 
 
 # ---------------------------------------------------------------- text
@@ -149,11 +169,18 @@ def _text(value: Any) -> str:
 
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        text = json.dumps(value, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError):
         # Keys that are not text, or a list that holds itself.
         plain = _jsonable(value)
+        if isinstance(plain, str):
+            return plain
+        text = json.dumps(plain, ensure_ascii=False)
+    if "NaN" in text or "Infinity" in text:
+        # JSON has no such numbers.
+        plain = json.loads(text, parse_constant=str)
         return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    return text
 
 
 def _plain(value: Any) -> Any:
@@ -194,6 +221,8 @@ def _known(value: Any) -> Any:
             return data.decode()
         except UnicodeDecodeError:
             return f"({len(data):,} bytes, which begin with {data[:40]!r})"
+    if isinstance(value, ImageContent):
+        return _of_image(value)
     if is_of(value, "numpy", "generic"):
         return value.item()
     if is_of(value, "numpy", "ndarray"):

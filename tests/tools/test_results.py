@@ -91,6 +91,7 @@ DAY = datetime.date(2024, 2, 29)
         (0, "0"),
         (False, "false"),
         (float("nan"), "NaN"),
+        ({"a": [float("nan"), -float("inf")], 2: np.float64("nan")}, '{"a": ["NaN", "-Infinity"], "2": "NaN"}'),
         ((1, "a"), '[1, "a"]'),
         ({1}, "[1]"),
         (DAY, "2024-02-29"),
@@ -131,6 +132,15 @@ def test_a_key_is_in_nothing_a_model_reads(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         assert "sk-12345678" not in text(value)
         assert "[redacted]" in text(value)
+
+
+@pytest.mark.parametrize("key", ['pass"word\\12345', "two\nlines-of-it", 'it\'s-"quoted"', "schlüssel-😀-12"])
+def test_a_key_is_found_also_where_json_or_a_repr_escapes_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET", key)
+
+    for value in ({"v": key}, [key], {key: 1}, [json.dumps({"v": key})], {1: repr([key, "'\""])}, (KeyError(key),)):
+        assert text(value).count("[redacted]") == 1, text(value)
+    assert text(error_text(KeyError(key))) in ("KeyError: '[redacted]'", 'KeyError: "[redacted]"')
 
 
 def test_a_cut_does_not_leave_half_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +306,39 @@ def test_images_among_other_things_stand_where_they_stood() -> None:
     assert to_content(["before", image, {"a": 1}]) == [TextContent("before"), image, TextContent('{"a": 1}')]
     assert to_content([TextContent("a"), TextContent("b")]) == [TextContent("a"), TextContent("b")]
     assert to_content(image) == [image]
+
+
+def test_of_many_images_the_first_20_are_shown_and_the_rest_is_told() -> None:
+    images = [ImageContent(png((1, height)), "image/png") for height in range(1, 26)]
+
+    *shown, rest = to_content([*images, "and a word"])
+    assert shown == images[:20]
+    assert (
+        isinstance(rest, TextContent) and rest.text.endswith('"and a word"]') and rest.text.count("image/png of") == 5
+    )
+    told, *shown = to_content({f"n{number}": image for number, image in enumerate(images)})
+    assert shown == images[:20]
+    assert isinstance(told, TextContent) and json.loads(told.text)["n19"] == "(image 20, below)"
+    assert json.loads(told.text)["n24"].startswith("(image/png of")
+
+
+def test_an_image_that_is_too_large_is_told_and_not_shown() -> None:
+    class Plot:
+        def _repr_png_(self) -> bytes:
+            return bytes(12_000_000)
+
+    for value in (ImageContent(bytes(12_000_000), "image/png"), Plot()):
+        assert text(value) == "(image/png of 12,000,000 bytes, too large to be shown)"
+    shown = to_content([ImageContent(bytes(3_000_000), "image/png")] * 9 + [Plot()])
+    assert [block.kind for block in shown] == ["image", "text"]
+    large = [ImageContent(bytes([number]) * 3_000_000, "image/png") for number in range(9)]
+    assert [block.kind for block in to_content(large)] == ["image"] * 3 + ["text"] * 6
+
+
+def test_a_picture_that_would_be_too_large_as_a_png_is_a_jpeg() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (1500, 1500, 4), dtype=np.uint8)
+    (block,) = to_content(PIL.Image.fromarray(noise))
+    assert picture(block).format == "JPEG"
 
 
 def test_what_ipython_displays_is_shown() -> None:
