@@ -143,6 +143,8 @@ def test_a_value_stays_as_it_is_where_it_is_allowed(annotation: Any, sent: Any) 
         (Number, 3),
         (datetime.date, 5),
         (list[int], '"[1]"'),
+        (list[Iterable[int]], [["bad"]]),
+        (dict[str, Iterable[int]], {"a": [1.5]}),
     ],
     ids=named,
 )
@@ -166,6 +168,8 @@ def test_nothing_is_guessed(annotation: Any, sent: Any) -> None:
         (tuple[int, str], ["1", "2"], (1, "2")),
         (dict[int, str], {"1": "a"}, {1: "a"}),
         (Iterable[int], [1, 2], [1, 2]),
+        (list[Iterable[int]], [[1], [2]], [[1], [2]]),
+        (dict[str, Iterable[int] | None], {"a": [1]}, {"a": [1]}),
         (Number, 1, Number.ONE),
         (Literal[1, 2], 1, 1),
         (Span, {"start": 1}, Span(1)),

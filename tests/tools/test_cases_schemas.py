@@ -9,12 +9,13 @@ import pathlib
 import re
 import types
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Literal, NotRequired
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from op_jupyter import Runtime, function
 from op_jupyter.messages import UserMessage
@@ -35,6 +36,7 @@ from tests.calling import (
     Tree,
     Words,
     received,
+    run,
     taking,
 )
 
@@ -109,9 +111,41 @@ class Holder(BaseModel):
     thing: types.ModuleType
 
 
+class Empty(enum.Enum):
+    pass
+
+
+class Stream(BaseModel):
+    numbers: Iterable[int]
+
+
+class Elsewhere(BaseModel):
+    number: int = Field(validation_alias=AliasPath("numbers", 0))
+
+
 @pytest.mark.parametrize(
     "annotation",
-    [Unfinished, Holder, Rgb, types.ModuleType, Callable[[int], int], Iterator[Holder], dict[str, range], "Nowhere"],
+    [
+        Unfinished,
+        Holder,
+        Rgb,
+        types.ModuleType,
+        Callable[[int], int],
+        Iterator[Holder],
+        dict[str, range],
+        "Nowhere",
+        Empty,
+        Stream,
+        list[Stream],
+        Elsewhere,
+        dict[Literal[1, 2], int],
+        dict[None, int],
+        SkipJsonSchema[int],
+        NotRequired[int],
+        Annotated[int, Field(alias="y")],
+        Annotated[int, Field(validation_alias="y")],
+        Annotated[int, Field(validation_alias=AliasChoices("x_", "y"))],
+    ],
     ids=repr,
 )
 def test_what_cannot_be_said_is_one_clear_line_at_decoration(annotation: Any) -> None:
@@ -122,6 +156,19 @@ def test_what_cannot_be_said_is_one_clear_line_at_decoration(annotation: Any) ->
     assert re.search("use a type that JSON can say|define or import it", message)
     assert not re.search(r"\n|TypeAdapter|pydantic|op_jupyter", message.replace(repr(annotation), ""))
     assert registered() == []
+
+
+def test_an_alias_that_is_the_name_of_another_parameter_is_refused_too() -> None:
+    def f(x: int = Field(alias="y"), y: int = 1) -> None: ...
+
+    with pytest.raises(TypeError, match=r"cannot send the parameter 'x', .*alias"):
+        as_tool(f)
+
+
+def test_a_default_in_annotated_lets_a_parameter_be_left_out() -> None:
+    tool = taking(Annotated[int, Field(default=5)])
+    assert not run(tool, {})[0].is_error
+    assert tool.got == [5]
 
 
 def test_openai_is_sent_schemas_as_they_are_and_not_its_strict_ones() -> None:

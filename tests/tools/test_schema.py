@@ -211,6 +211,10 @@ def test_models_dataclasses_and_typed_dicts_stand_in_defs_without_titles() -> No
 def test_defaults_are_told_as_far_as_json_can_say_them_and_they_hold_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
 
+    class Settings(BaseModel):
+        key: str = "sk-12345678"
+        limit: int = 5
+
     def f(
         number: Number = Number.TWO,
         point: Point = Point(title="a"),  # noqa: B008
@@ -219,6 +223,9 @@ def test_defaults_are_told_as_far_as_json_can_say_them_and_they_hold_no_key(monk
         infinite: float = float("inf"),
         unknown: Any = object(),  # noqa: B008
         key: str = "sk-12345678",
+        field: str = Field("sk-12345678", examples=["Bearer sk-12345678"]),
+        settings: Settings | None = None,
+        table: dict[str, list[str]] = {"keys": ["sk-12345678"]},  # noqa: B006
     ) -> None: ...
 
     assert {name: schema["default"] for name, schema in properties(f).items() if "default" in schema} == {
@@ -226,6 +233,18 @@ def test_defaults_are_told_as_far_as_json_can_say_them_and_they_hold_no_key(monk
         "point": {"title": "a", "x": 0},
         "path": "a/b",
     }
+    assert describe(f).parameters["$defs"]["Settings"]["properties"]["limit"]["default"] == 5
+    assert "sk-12345678" not in str(describe(f).parameters)
+
+
+def test_an_annotation_that_is_refused_is_shown_without_a_key_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
+
+    def f(connection: Annotated[Connection, Field(default="sk-12345678")]) -> None: ...
+
+    with pytest.raises(TypeError, match="'connection'") as raised:
+        describe(f)
+    assert "sk-12345678" not in str(raised.value)
 
 
 def test_any_name_may_be_a_parameter() -> None:
