@@ -94,7 +94,8 @@ def given_schema(name: str, parameters: Any) -> dict[str, Any]:
     """
     if not isinstance(parameters, Mapping | None):
         raise TypeError(f"{name}: parameters is of type {type(parameters).__name__}, and must be a JSON Schema, a dict")
-    schema: dict[str, Any] = {"type": "object", "properties": {}, **(parameters or {})}
+    given = {"additionalProperties": False} if parameters is None else parameters
+    schema: dict[str, Any] = {"type": "object", "properties": {}, **given}
     if schema["type"] != "object":
         raise ValueError(f"{name}: parameters has the type {schema['type']!r}, and must have the type 'object'")
     check_json_schema(f"{name}: parameters", schema)
@@ -151,7 +152,8 @@ def _checked(
                 shown = redact(inspect.formatannotation(*get_args(field)))
                 raise TypeError(
                     f"{name}: a model cannot send the parameter {parameter!r}, annotated with {shown}"
-                    f"{explained(reason)}: use a type that JSON can say, or hide it with hidden=({parameter!r},) and a default"
+                    f"{explained(reason)}: use a type that JSON can say, or hide it with hidden=({parameter!r},) and "
+                    "a default"
                 ) from None
         raise TypeError(f"{name} cannot be described to a model{explained(error)}") from None
 
