@@ -126,14 +126,14 @@ def check_json_schema(what: str, schema: dict[str, Any]) -> None:
     """Raise `ValueError` when `schema` is not a JSON Schema that stands by itself."""
     from jsonschema import Draft202012Validator, SchemaError
     from jsonschema.validators import validator_for
-    from referencing import Registry
+    from referencing import Registry, Resource
     from referencing.jsonschema import DRAFT202012
 
     if not _is_json(schema):
         raise ValueError(f"{what} is not valid JSON Schema: it holds something that is not JSON")
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
-        resource = DRAFT202012.create_resource(schema)
+        resource = Resource.from_contents(schema, default_specification=DRAFT202012)
         _follow_references(what, resource, Registry().resolver_with_root(resource))
     except SchemaError as error:
         where = "".join(f"[{part!r}]" for part in error.absolute_path)
