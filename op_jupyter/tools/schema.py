@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, get_args, get_origin
@@ -51,6 +52,8 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
         TypeError: when a model could not call the function.
         ValueError: when providers would refuse the name of a parameter.
     """
+    from pydantic import Field
+
     name = name_of(function)
     try:
         signature = inspect.signature(function)
@@ -59,6 +62,7 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
     if is_unbound_method(function):
         raise TypeError(f"{name} is a method: pass it bound to its object, in tools=[object.{name}]")
     unseen = _unseen(function, signature, hidden, filled)
+    description, documented = _docstring(function)
     scope = Scope(function)
     fields: dict[str, Any] = {}
     extra: dict[str, Any] = {"closed": True}
@@ -69,14 +73,12 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
             raise ValueError(f"{name}: providers refuse the parameter name {parameter.name!r}: use the letters a to z")
         hint = scope.hint(parameter)
         if parameter.kind is parameter.VAR_KEYWORD:
-            extra = {"extra_items": hint}
+            extra = {"extra_items": AnyAnnotated[hint, Field(description=documented.get(parameter.name))]}
         elif parameter.kind is parameter.VAR_POSITIONAL:
             fields[parameter.name] = _AnyNotRequired[AnyList[hint]]
         else:
             fields[parameter.name] = _field(parameter, hint)
     adapter, schema = _checked(name, fields, extra)
-
-    description, documented = _docstring(function)
     for field_name, described in schema["properties"].items():
         said = _string_beside(fields[field_name]) or documented.get(field_name)
         if said:
@@ -194,8 +196,13 @@ def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     from docstring_parser import parse
 
     text = docstring_of(function)
+    heading, _, rest = text.partition("\n")
+    if heading in ("Args:", "Arguments:", "Parameters:") and not rest.startswith(" "):
+        # What stands below a first line loses its indentation when a docstring is cleaned.
+        rest = textwrap.indent(rest, "    ")
     try:
-        parsed = parse(text)
+        # The parser cleans it once more.
+        parsed = parse(f"\n{heading}\n{rest}")
     except Exception:  # it raises others than its own
         return _one_line(text.split("\n\n")[0]), {}
     paragraph = parsed.short_description or ""

@@ -121,6 +121,46 @@ def test_the_docstring_describes_the_function_and_its_parameters(docstring: str)
     }
 
 
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Args:\n    x: The left.\n      And more.\n    y (int): The right.\n",
+        "\n  Args:\n    x: The left.\n      And more.\n    y: The right.\n",
+        "Args:\n    x: The left.\n      And more.\n    y: The right.\n\n  Returns:\n    The sum.\n",
+        "\n  Parameters\n  ----------\n  x : int\n    The left.\n    And more.\n  y\n    The right.\n",
+        ":param x: The left.\n    And more.\n  :param y: The right.\n",
+    ],
+)
+def test_a_docstring_may_speak_of_the_parameters_alone(docstring: str) -> None:
+    def add(x: Any, y: Any) -> None: ...
+
+    add.__doc__ = docstring
+    described = describe(add)
+    assert described.description == ""
+    assert described.parameters["properties"] == {
+        "x": {"description": "The left. And more."},
+        "y": {"description": "The right."},
+    }
+
+
+def test_what_a_docstring_says_of_other_keyword_arguments_is_told() -> None:
+    def typed(**fields: int) -> None:
+        """Set fields.
+
+        Args:
+            **fields: The fields by name.
+        """
+
+    def untyped(**fields: Any) -> None: ...
+
+    untyped.__doc__ = typed.__doc__
+    assert describe(typed).parameters["additionalProperties"] == {
+        "type": "integer",
+        "description": "The fields by name.",
+    }
+    assert describe(untyped).parameters["additionalProperties"] == {"description": "The fields by name."}
+
+
 def test_a_function_without_parameters_docstring_or_annotations_is_described() -> None:
     def now() -> None: ...
     def echo(value: Any, times: Any = 2) -> None: ...
