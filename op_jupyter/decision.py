@@ -286,7 +286,7 @@ def _of_type(what: str, type_: Any) -> tuple[dict[str, Any], Callable[[Any], Any
             f"{what}: pydantic cannot make {type_!r} of JSON{explained(error)}: use a type that it understands, such "
             "as a dataclass"
         ) from None
-    parameters = {**schema, "properties": {}, **resolve(schema, schema)}
+    parameters = {**schema, **resolve(schema, schema)}
     return schema, functools.partial(check_types, adapter, parameters, frozenset[str](), whole="reply")
 
 

@@ -79,7 +79,7 @@ def check_types(
         if detail["type"] == "missing":
             name = str(detail["loc"][-1])
             lines.append(
-                _missing([*path, name], parameters["properties"].get(name, {}) if not path else {}, parameters)
+                _missing([*path, name], parameters.get("properties", {}).get(name, {}) if not path else {}, parameters)
             )
         elif detail["type"] == "extra_forbidden" and len(path) == 1:
             lines.append(_unknown(str(path[0]), parameters))

@@ -290,6 +290,13 @@ def test_null_for_a_parameter_with_a_default_means_not_given() -> None:
     assert called(f, {}) == ("a", 1, None)
 
 
+def test_a_default_in_annotated_lets_a_parameter_be_left_out() -> None:
+    def f(x: Annotated[int, Field(default=5)]) -> Any:
+        return x
+
+    assert called(f, {}) == 5
+
+
 def test_every_kind_of_parameter_can_be_given() -> None:
     def f(a: int, /, b: int = 2, *args: int, c: int = 3, **kwargs: int) -> Any:
         return a, b, args, c, kwargs

@@ -36,7 +36,6 @@ from tests.calling import (
     Tree,
     Words,
     received,
-    run,
     taking,
 )
 
@@ -156,19 +155,6 @@ def test_what_cannot_be_said_is_one_clear_line_at_decoration(annotation: Any) ->
     assert re.search("use a type that JSON can say|define or import it", message)
     assert not re.search(r"\n|TypeAdapter|pydantic|op_jupyter", message.replace(repr(annotation), ""))
     assert registered() == []
-
-
-def test_an_alias_that_is_the_name_of_another_parameter_is_refused_too() -> None:
-    def f(x: int = Field(alias="y"), y: int = 1) -> None: ...
-
-    with pytest.raises(TypeError, match=r"cannot send the parameter 'x', .*alias"):
-        as_tool(f)
-
-
-def test_a_default_in_annotated_lets_a_parameter_be_left_out() -> None:
-    tool = taking(Annotated[int, Field(default=5)])
-    assert not run(tool, {})[0].is_error
-    assert tool.got == [5]
 
 
 def test_openai_is_sent_schemas_as_they_are_and_not_its_strict_ones() -> None:

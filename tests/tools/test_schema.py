@@ -368,6 +368,13 @@ def test_what_a_model_cannot_send_is_an_error_that_says_what_to_do(annotation: A
     assert "\n" not in message
 
 
+def test_an_alias_that_is_the_name_of_another_parameter_is_refused_too() -> None:
+    def f(x: int = Field(alias="y"), y: int = 1) -> None: ...
+
+    with pytest.raises(TypeError, match=r"cannot send the parameter 'x', .*alias"):
+        describe(f)
+
+
 def test_other_keyword_arguments_that_a_model_cannot_send_are_an_error() -> None:
     def f(a: int, **others: Connection) -> None: ...
 
