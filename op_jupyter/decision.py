@@ -16,8 +16,10 @@ from op_jupyter.errors import DecisionError, OutputError
 from op_jupyter.record import Run
 from op_jupyter.tools.call import by_name, call_tool
 from op_jupyter.tools.coerce import coerce, coerce_value, is_object, is_only_text, resolve
+from op_jupyter.tools.hints import without_iterators
+from op_jupyter.tools.json_schema import check_json_schema, explained, json_schema
 from op_jupyter.tools.registry import AgentTool, decorated_tool
-from op_jupyter.tools.schema import check_json_schema, describe, explained, given_schema, json_schema_generator
+from op_jupyter.tools.schema import describe, given_schema
 from op_jupyter.tools.validation import check_schema, check_types, checked
 
 Choices = Mapping[str, Any] | Sequence[Any]
@@ -284,14 +286,14 @@ def _of_type(what: str, type_: Any) -> tuple[dict[str, Any], Callable[[Any], Any
     from pydantic import TypeAdapter
 
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(type_)
-        schema = adapter.json_schema(schema_generator=json_schema_generator())
+        adapter: TypeAdapter[Any] = TypeAdapter(without_iterators(type_))
+        schema = json_schema(adapter)
     except Exception as error:
         raise TypeError(
             f"{what}: pydantic cannot make {type_!r} of JSON{explained(error)}: use a type that it understands, such "
             "as a dataclass"
         ) from None
-    parameters = {**schema, "properties": {}, **resolve(schema, schema)}
+    parameters = {**schema, **resolve(schema, schema)}
     return schema, functools.partial(check_types, adapter, parameters, frozenset[str](), whole="reply")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain, count
 from typing import assert_never
 
 from op_jupyter.messages import (
@@ -31,8 +32,8 @@ NO_OUTPUT = "(no output)"
 def replayable(messages: list[Message]) -> list[Message]:
     """`messages` as a provider accepts them, whatever happened while they came about.
 
-    Each call is followed by its one result, in the order of the calls; a result without a call, a blank block and a
-    message that is blank altogether are left out.
+    Each call is followed by its one result, in the order of the calls, and has an id that no other call of its message
+    has; a result without a call, a blank block and a message that is blank altogether are left out.
     """
     replayed: list[Message] = []
     for position, message in enumerate(messages):
@@ -44,8 +45,9 @@ def replayable(messages: list[Message]) -> list[Message]:
             case AssistantMessage():
                 blocks = [block for block in message.content if not _is_blank(block)]
                 if blocks:
-                    replayed.append(replace(message, content=[_with_safe_name(block) for block in blocks]))
-                    replayed.extend(_answers(message, messages[position + 1 :]))
+                    safe = replace(message, content=_with_safe_calls(blocks))
+                    replayed.append(safe)
+                    replayed.extend(_answers(message.tool_calls, safe.tool_calls, messages[position + 1 :]))
             case ToolResultMessage():
                 pass  # replayed behind the message that holds its call
             case _:
@@ -53,25 +55,36 @@ def replayable(messages: list[Message]) -> list[Message]:
     return replayed
 
 
-def _answers(message: AssistantMessage, later: Iterable[Message]) -> list[ToolResultMessage]:
-    """The result of every call of `message`, in order, made up where there is none."""
-    results: dict[str, ToolResultMessage] = {}
+def _answers(calls: list[ToolCall], replayed: list[ToolCall], later: Iterable[Message]) -> list[ToolResultMessage]:
+    """The result of every one of `calls`, for the call that is `replayed`, in order, made up where there is none."""
+    results: dict[str, list[ToolResultMessage]] = {}
     for candidate in later:
         if isinstance(candidate, AssistantMessage):
             break
         if isinstance(candidate, ToolResultMessage):
-            results.setdefault(candidate.tool_call_id, candidate)
+            results.setdefault(candidate.tool_call_id, []).append(candidate)
     answers: list[ToolResultMessage] = []
-    for call in message.tool_calls:
-        unanswered = ToolResultMessage(call.id, call.name, [TextContent(UNANSWERED)], is_error=True)
-        answer = results.get(call.id, unanswered)
+    for call, safe in zip(calls, replayed, strict=True):
+        answer = ToolResultMessage(safe.id, safe.name, [TextContent(UNANSWERED)], is_error=True)
+        if same_id := results.get(call.id):
+            answer = replace(same_id.pop(0), tool_call_id=safe.id, tool_name=safe.name)
         content = [block for block in answer.content if not _is_blank(block)] or [TextContent(NO_OUTPUT)]
-        answers.append(replace(answer, tool_name=_safe_name(call.name), content=content))
+        answers.append(replace(answer, content=content))
     return answers
 
 
-def _with_safe_name(block: Block) -> Block:
-    return replace(block, name=_safe_name(block.name)) if isinstance(block, ToolCall) else block
+def _with_safe_calls(blocks: list[Block]) -> list[Block]:
+    """`blocks`, where each call has a name that a provider takes, and an id of its own."""
+    ids: set[str] = set()
+    safe: list[Block] = []
+    for block in blocks:
+        if isinstance(block, ToolCall):
+            made_up = (f"{block.id or 'call'}_{number}" for number in count(2))
+            id = next(id for id in chain([block.id], made_up) if id and id not in ids)
+            ids.add(id)
+            block = replace(block, id=id, name=_safe_name(block.name))
+        safe.append(block)
+    return safe
 
 
 def _safe_name(name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from op_jupyter.history import replayable
+import pytest
+
+from op_jupyter.history import UNANSWERED, replayable
 from op_jupyter.messages import (
     AssistantMessage,
     ImageContent,
@@ -67,6 +69,26 @@ def test_a_result_without_its_call_is_left_out_and_a_second_one_too() -> None:
 def test_results_of_a_repeated_id_stay_with_their_own_message() -> None:
     messages: list[Message] = [UserMessage("go"), calls("1"), result("1", "a"), calls("1"), result("1", "b")]
     assert replayable(messages) == messages
+
+
+@pytest.mark.parametrize("id", ["c", ""])
+def test_calls_of_one_id_have_each_the_result_that_was_theirs(id: str) -> None:
+    repaired = replayable([UserMessage("go"), calls(id, id, id), result(id, "1"), result(id, "2")])
+    _, message, *answers = repaired
+    assert isinstance(message, AssistantMessage)
+    ids = [call.id for call in message.tool_calls]
+    assert len(set(ids)) == 3 and all(ids)
+    assert [answer.tool_call_id for answer in answers if isinstance(answer, ToolResultMessage)] == ids
+    assert [answer.text for answer in answers if isinstance(answer, ToolResultMessage)] == ["1", "2", UNANSWERED]
+    assert replayable(repaired) == repaired
+
+
+def test_an_id_that_is_made_up_is_not_one_that_there_is() -> None:
+    results = [result(id, text) for id, text in (("c", "1"), ("c_2", "2"), ("c", "3"), ("c_2", "4"))]
+    message, *answers = replayable([calls("c", "c_2", "c", "c_2"), *results])
+    assert isinstance(message, AssistantMessage)
+    assert len({call.id for call in message.tool_calls}) == 4
+    assert [getattr(answer, "text", "") for answer in answers] == ["1", "2", "3", "4"]
 
 
 def test_blank_blocks_are_left_out_and_messages_that_are_blank_altogether() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import enum
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -61,6 +61,8 @@ FITTING: list[tuple[Any, str, Any]] = [
     (list[int], "Here:\n```json\n[1, 2]\n```", [1, 2]),
     (list[int], '"[1, 2]"', [1, 2]),
     (tuple[int, str], '[1, "a"]', (1, "a")),
+    (Iterable[int], "[1, 2]", [1, 2]),
+    (list[Iterable[int]], "[[1], [2]]", [[1], [2]]),
     (set[int], "[1, 1]", {1}),
     (dict, '{"a": [1]}', {"a": [1]}),
     (dict[str, int], '{"a": "1"}', {"a": 1}),
@@ -124,6 +126,11 @@ NOT_FITTING: list[tuple[Any, str]] = [
     (bool, '"yes"'),
     (list[int], "1"),
     (list[int], '[1, "x"]'),
+    (Iterable[int], '["x"]'),
+    (datetime.datetime, '"2024"'),
+    (Literal[1], "true"),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "integer"}]}, '["x"]'),
+    (list[Iterable[int]], '[["x"]]'),
     (dict[str, int], "[]"),
     (Literal["good", "bad"], "It is good."),
     (Literal["good", "bad"], '"ugly"'),
@@ -184,6 +191,18 @@ def test_the_schema_stands_in_the_system_prompt_of_every_request() -> None:
         assert (request.system or "").startswith("Be kind.\n") and '"integer"' in (request.system or "")
 
 
+def test_a_default_that_holds_a_key_is_not_in_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
+
+    class Settings(BaseModel):
+        key: str = "sk-12345678"
+
+    conversation = Conversation("{}")
+    assert conversation.exec(response_format=Settings) == Settings()
+    assert "key" in (conversation.requests[0].system or "")
+    assert "sk-12345678" not in (conversation.requests[0].system or "")
+
+
 def test_a_text_needs_no_instructions() -> None:
     conversation = Conversation("hello")
     assert conversation.exec(system="Be kind.", response_format=str) == "hello"
@@ -196,7 +215,19 @@ class Opaque:
 
 @pytest.mark.parametrize("how", [Conversation.exec, Conversation.aexec])
 @pytest.mark.parametrize(
-    "expected", [Opaque, list[Opaque], object(), 5, True, "no_such_type", [int], Callable[[], int], threading.Lock]
+    "expected",
+    [
+        Opaque,
+        list[Opaque],
+        dict[Literal[1, 2], int],
+        object(),
+        5,
+        True,
+        "no_such_type",
+        [int],
+        Callable[[], int],
+        threading.Lock,
+    ],
 )
 def test_a_type_that_pydantic_does_not_understand_is_refused_before_anything_is_asked(
     how: Callable[..., Any], expected: Any

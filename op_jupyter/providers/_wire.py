@@ -13,6 +13,8 @@ from typing import Any, cast
 
 from op_jupyter.messages import InputBlock, TextContent
 
+_MOST_LEVELS = 100
+
 
 def sse_data(body: Iterable[bytes]) -> Iterator[str]:
     r"""The data of each server-sent event in `body`; only `\n`, `\r\n` and `\r` end a line."""
@@ -96,6 +98,8 @@ def as_str(value: Any) -> str:
 def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
     """The `arguments` and the `raw_arguments` of a `ToolCall` whose arguments were streamed as `text`.
 
+    What is nested more than 100 levels deep counts as no arguments: a record that holds it could not be read again.
+
     Example:
         >>> parse_arguments('{"a": 1}'), parse_arguments(""), parse_arguments("[1]")
         (({'a': 1}, None), ({}, None), ({}, '[1]'))
@@ -106,9 +110,16 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
     for candidate in (text, text.lstrip().removeprefix("{}")):
         with suppress(ValueError):
             value = from_json(candidate)
-            if isinstance(value, dict):
+            if isinstance(value, dict) and not _is_deep(value):
                 return as_dict(value), None
     return {}, text
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MOST_LEVELS + 1):
+        level = [part for item in level for part in (as_dict(item).values() or as_list(item))]
+    return bool(level)
 
 
 def join_text(blocks: Iterable[InputBlock]) -> str:

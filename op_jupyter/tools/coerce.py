@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeGuard
 
 Schema = dict[str, Any]
 Types = frozenset[str] | None
 """The JSON types that a schema allows; `None` when it allows any."""
 
-_MOST_REFERENCES = 20
+Stray = tuple[tuple[str | int, ...], Any, Schema]
+"""Where something stands that does not fit, what it is, and the schema that it does not fit."""
 
 
 def coerce(arguments: Mapping[str, Any], parameters: Schema) -> dict[str, Any]:
@@ -27,12 +30,26 @@ def coerce(arguments: Mapping[str, Any], parameters: Schema) -> dict[str, Any]:
     """
     # A copy: what a function does to its arguments must not change what the model is told it has sent.
     own = copy.deepcopy(dict(arguments))
-    return _coerced_object(_wrapped(own, parameters), parameters, parameters)
+    whole = resolve(parameters, parameters)
+    return _coerced_object(_wrapped(own, whole, parameters), whole, parameters)
 
 
 def coerce_value(value: Any, schema: Schema) -> Any:
     """Any JSON `value`, coerced to `schema` by the same rules."""
     return _coerce(value, schema, schema)
+
+
+def strays(value: Any, schema: Any, root: Schema, path: tuple[str | int, ...] = ()) -> Iterator[Stray]:
+    """What in `value` is not among the values that `schema` names one by one, or no time where it wants one.
+
+    These alone are looked for, since pydantic takes others: `true` for 1, and `"2024"` for a second of 1970.
+    """
+    if is_object(value) or is_array(value):
+        fitting = _fitting(value, schema, root)
+        for where, item, declared in _parts(value, fitting[0]) if len(fitting) == 1 else ():
+            yield from strays(item, declared, root, (*path, where))
+    elif not _takes(value, schema, root):
+        yield path, value, resolve(schema, root)
 
 
 def is_only_text(schema: Schema) -> bool:
@@ -52,21 +69,31 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
 
 
 def resolve(schema: Any, root: Schema) -> Schema:
-    """`schema` with its reference into `root` followed; `{}` when it allows anything, or refers to nothing."""
-    for _ in range(_MOST_REFERENCES):
-        if not is_object(schema):
-            return {}
-        reference = schema.get("$ref")
-        if reference is None and len(schema.get("allOf", ())) == 1:
-            schema = schema["allOf"][0]
-        elif isinstance(reference, str) and reference.startswith("#"):
-            schema = _pointed(reference, root)
-        else:
-            return schema
-    return {}
+    """`schema` as one, with what it refers to in `root` and with its `allOf`; `{}` when it allows anything."""
+    return _resolved(schema, root, frozenset())
+
+
+def _resolved(schema: Any, root: Schema, followed: frozenset[str]) -> Schema:
+    if not is_object(schema):
+        return {}
+    reference, parts = schema.get("$ref"), list(schema.get("allOf", ()))
+    if isinstance(reference, str) and reference not in followed:
+        followed |= {reference}
+        parts.append(_pointed(reference, root))
+    whole = {keyword: value for keyword, value in schema.items() if keyword not in ("$ref", "allOf")}
+    for part in (_resolved(part, root, followed) for part in parts):
+        merged = {**part, **whole}
+        if "properties" in merged:
+            merged["properties"] = {**part.get("properties", {}), **whole.get("properties", {})}
+        if "required" in merged:
+            merged["required"] = [*part.get("required", ()), *whole.get("required", ())]
+        whole = merged
+    return whole
 
 
 def _pointed(reference: str, root: Any) -> Any:
+    if reference != "#" and not reference.startswith("#/"):
+        return {}
     target = root
     for part in reference.removeprefix("#").split("/")[1:]:
         part = part.replace("~1", "/").replace("~0", "~")
@@ -74,18 +101,18 @@ def _pointed(reference: str, root: Any) -> Any:
     return target
 
 
-def _wrapped(arguments: dict[str, Any], parameters: Schema) -> dict[str, Any]:
+def _wrapped(arguments: dict[str, Any], parameters: Schema, root: Schema) -> dict[str, Any]:
     properties: Schema = parameters.get("properties", {})
-    if len(properties) != 1 or parameters.get("additionalProperties", True) is not False or not arguments:
+    if len(properties) != 1 or parameters.get("additionalProperties", True) is not False:
         return arguments
     ((name, schema),) = properties.items()
-    objects = [variant for variant in _variants(schema, parameters) if "properties" in variant]
-    if len(objects) != 1:
-        return arguments
-    fields = objects[0]["properties"]
+    objects = [variant for variant in _variants(schema, root) if "properties" in variant]
+    fields = {field for variant in objects for field in variant["properties"]}
     if name in arguments and (name not in fields or _says_object(arguments[name])):
         return arguments
-    return {name: arguments} if fields.keys() & arguments.keys() else arguments
+    # Nothing at all is an object too, where one is wanted of which all may be left out.
+    wanted = name in parameters.get("required", ()) and any(not variant.get("required") for variant in objects)
+    return {name: arguments} if fields & arguments.keys() or (wanted and not arguments) else arguments
 
 
 def _says_object(value: Any) -> bool:
@@ -98,31 +125,73 @@ def _coerce(value: Any, schema: Any, root: Schema) -> Any:
         value = _decoded(value, allowed)
     if isinstance(value, float) and value.is_integer() and not _allows(allowed, "number"):
         value = int(value) if _allows(allowed, "integer") else value
-    fitting = [variant for variant in _variants(schema, root) if _allows(_types(variant, root), _type_of(value))]
+    fitting = _fitting(value, schema, root)
     if len(fitting) != 1:
         return value
     if is_object(value):
         return _coerced_object(value, fitting[0], root)
     if is_array(value):
-        return _coerced_list(value, fitting[0], root)
+        return [_coerce(item, declared, root) for _, item, declared in _parts(value, fitting[0])]
     return value
 
 
 def _coerced_object(value: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
-    properties: Schema = schema.get("properties", {})
     coerced: dict[str, Any] = {}
-    for name, item in value.items():
-        declared = properties.get(name, schema.get("additionalProperties", {}))
-        may_be_left_out = name in properties and name not in schema.get("required", ())
+    for name, item, declared in _parts(value, schema):
+        may_be_left_out = name in schema.get("properties", {}) and name not in schema.get("required", ())
         if item is not None or not may_be_left_out or _allows(_types(declared, root), "null"):
             coerced[name] = _coerce(item, declared, root)
     return coerced
 
 
-def _coerced_list(value: list[Any], schema: Schema, root: Schema) -> list[Any]:
-    first: list[Any] = schema.get("prefixItems", [])
-    rest = schema.get("items", {})
-    return [_coerce(item, first[index] if index < len(first) else rest, root) for index, item in enumerate(value)]
+def _parts(value: Any, schema: Schema) -> list[tuple[Any, Any, Any]]:
+    """The fields or items of an object or array: where each stands, what it is, and the schema declared for it."""
+    if is_object(value):
+        return [(name, item, _declared(name, schema)) for name, item in value.items()]
+    first, rest = schema.get("prefixItems", []), schema.get("items", {})
+    if is_array(rest):  # as JSON Schema was before 2020
+        first, rest = rest, schema.get("additionalItems", {})
+    return [(index, item, first[index] if index < len(first) else rest) for index, item in enumerate(value)]
+
+
+def _declared(name: str, schema: Schema) -> Any:
+    if name in schema.get("properties", {}):
+        return schema["properties"][name]
+    for pattern, declared in schema.get("patternProperties", {}).items():
+        with suppress(re.error):  # pydantic knows patterns that Python does not
+            if re.search(pattern, name):
+                return declared
+    return schema.get("additionalProperties", {})
+
+
+def _fitting(value: Any, schema: Any, root: Schema) -> list[Schema]:
+    """The members of a union that `value` may be of, by its type; an object also by what it must hold."""
+    fitting = [variant for variant in _variants(schema, root) if _allows(_types(variant, root), _type_of(value))]
+    if not is_object(value) or len(fitting) < 2:
+        return fitting
+    return [
+        variant
+        for variant in fitting
+        if all(name in value for name in variant.get("required", ()))
+        and all(_takes(item, declared, root) for _, item, declared in _parts(value, variant))
+    ]
+
+
+def _takes(value: Any, schema: Any, root: Schema) -> bool:
+    """Whether `value` is among those that `schema` names one by one, if it does, and no number in place of a time."""
+    variants = _variants(schema, root)
+    refusing = [variant for variant in variants if _refuses(value, variant)]
+    others = (variant for variant in variants if variant not in refusing)
+    return not refusing or any(_allows(_types(variant, root), _type_of(value)) for variant in others)
+
+
+def _refuses(value: Any, schema: Schema) -> bool:
+    if "const" in schema or "enum" in schema:
+        members = schema.get("enum", [schema.get("const")])
+        # To Python, true is 1.
+        return not any(value == member and isinstance(value, bool) == isinstance(member, bool) for member in members)
+    # Of a number in a text, pydantic makes the seconds since 1970.
+    return schema.get("format") == "date-time" and bool(re.fullmatch(r"[-+]?[0-9]+\.?[0-9]*", str(value)))
 
 
 def _variants(schema: Any, root: Schema) -> list[Schema]:

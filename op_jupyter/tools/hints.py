@@ -103,16 +103,17 @@ class Scope:
                 f"{self._name}: the annotation {parameter.annotation!r} of {parameter.name!r} cannot be resolved "
                 f"({error}): define or import it before the function"
             ) from None
-        return _without_iterators(hints["hint"])
+        return without_iterators(hints["hint"])
 
 
-def _without_iterators(hint: Any) -> Any:
+def without_iterators(hint: Any) -> Any:
     """`Iterable[X]` as `list[X]`: pydantic would hand over a one-time iterator, and check it only when it is read."""
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin in (collections.abc.Iterable, collections.abc.Iterator, collections.abc.Generator):
-        return AnyList[arguments[0]] if arguments else list
-    if origin in (Union, types.UnionType):
-        return AnyUnion[tuple(map(_without_iterators, arguments))]
+        return AnyList[without_iterators(arguments[0])] if arguments else list
     if origin is Annotated:
-        return AnyAnnotated[(_without_iterators(arguments[0]), *hint.__metadata__)]
-    return hint
+        return AnyAnnotated[(without_iterators(arguments[0]), *hint.__metadata__)]
+    listed = tuple(map(without_iterators, arguments))
+    if listed == arguments:
+        return hint
+    return AnyUnion[listed] if origin is types.UnionType else origin[listed]

@@ -5,16 +5,14 @@ Nothing is called or validated here; what a model cannot send is refused when th
 
 from __future__ import annotations
 
-import functools
 import inspect
-import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, get_args, get_origin
 
 from op_jupyter.redact import redact
-from op_jupyter.tools.coerce import is_array, is_object
 from op_jupyter.tools.hints import (
     AnyAnnotated,
     AnyList,
@@ -24,18 +22,13 @@ from op_jupyter.tools.hints import (
     is_unbound_method,
     name_of,
 )
+from op_jupyter.tools.json_schema import check_json_schema, explained, json_schema, may_be_told
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-    from pydantic.json_schema import GenerateJsonSchema
-    from referencing import Resource
-    from referencing._core import Resolver
 
 RUNTIME = "runtime"
 """The parameter that no model ever sees."""
-
-_PLAIN = (str, int, float, bool, type(None))
-"""The values that JSON has a literal for."""
 
 _AnyRequired: Any = Required
 _AnyNotRequired: Any = NotRequired
@@ -59,6 +52,8 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
         TypeError: when a model could not call the function.
         ValueError: when providers would refuse the name of a parameter.
     """
+    from pydantic import Field
+
     name = name_of(function)
     try:
         signature = inspect.signature(function)
@@ -67,6 +62,7 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
     if is_unbound_method(function):
         raise TypeError(f"{name} is a method: pass it bound to its object, in tools=[object.{name}]")
     unseen = _unseen(function, signature, hidden, filled)
+    description, documented = _docstring(function)
     scope = Scope(function)
     fields: dict[str, Any] = {}
     extra: dict[str, Any] = {"closed": True}
@@ -77,14 +73,12 @@ def describe(function: Callable[..., Any], *, hidden: Iterable[str] = (), filled
             raise ValueError(f"{name}: providers refuse the parameter name {parameter.name!r}: use the letters a to z")
         hint = scope.hint(parameter)
         if parameter.kind is parameter.VAR_KEYWORD:
-            extra = {"extra_items": hint}
+            extra = {"extra_items": AnyAnnotated[hint, Field(description=documented.get(parameter.name))]}
         elif parameter.kind is parameter.VAR_POSITIONAL:
             fields[parameter.name] = _AnyNotRequired[AnyList[hint]]
         else:
             fields[parameter.name] = _field(parameter, hint)
     adapter, schema = _checked(name, fields, extra)
-
-    description, documented = _docstring(function)
     for field_name, described in schema["properties"].items():
         said = _string_beside(fields[field_name]) or documented.get(field_name)
         if said:
@@ -102,41 +96,12 @@ def given_schema(name: str, parameters: Any) -> dict[str, Any]:
     """
     if not isinstance(parameters, Mapping | None):
         raise TypeError(f"{name}: parameters is of type {type(parameters).__name__}, and must be a JSON Schema, a dict")
-    schema: dict[str, Any] = {"type": "object", "properties": {}, **(parameters or {})}
+    given = {"additionalProperties": False} if parameters is None else parameters
+    schema: dict[str, Any] = {"type": "object", "properties": {}, **given}
     if schema["type"] != "object":
         raise ValueError(f"{name}: parameters has the type {schema['type']!r}, and must have the type 'object'")
     check_json_schema(f"{name}: parameters", schema)
     return schema
-
-
-def check_json_schema(what: str, schema: dict[str, Any]) -> None:
-    """Raise `ValueError` when `schema` is not a JSON Schema that stands by itself."""
-    from jsonschema import Draft202012Validator, SchemaError
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.jsonschema import DRAFT202012
-
-    if not _is_json(schema):
-        raise ValueError(f"{what} is not valid JSON Schema: it holds something that is not JSON")
-    try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
-        resource = DRAFT202012.create_resource(schema)
-        _follow_references(what, resource, Registry().resolver_with_root(resource))
-    except SchemaError as error:
-        where = "".join(f"[{part!r}]" for part in error.absolute_path)
-        raise ValueError(f"{what}{where} is not valid JSON Schema: {error.message}") from None
-
-
-def _follow_references(what: str, resource: Resource[Any], resolver: Resolver[Any]) -> None:
-    from referencing.exceptions import Unresolvable
-
-    if is_object(resource.contents) and isinstance(reference := resource.contents.get("$ref"), str):
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            raise ValueError(f"{what} refers to {reference!r}, which is not in it") from None
-    for part in resource.subresources():
-        _follow_references(what, part, resolver.in_subresource(part))
 
 
 def _unseen(
@@ -186,11 +151,11 @@ def _checked(
             try:
                 _adapter(name, {parameter: field}, {})
             except Exception as reason:
-                (hint,) = get_args(field)
+                shown = redact(inspect.formatannotation(*get_args(field)))
                 raise TypeError(
-                    f"{name}: a model cannot send the parameter {parameter!r}, annotated with "
-                    f"{inspect.formatannotation(hint)}{explained(reason)}: use a type that JSON can say, or hide it "
-                    f"with hidden=({parameter!r},) and a default"
+                    f"{name}: a model cannot send the parameter {parameter!r}, annotated with {shown}"
+                    f"{explained(reason)}: use a type that JSON can say, or hide it with hidden=({parameter!r},) and "
+                    "a default"
                 ) from None
         raise TypeError(f"{name} cannot be described to a model{explained(error)}") from None
 
@@ -204,84 +169,16 @@ def _adapter(
     # A TypedDict, not a model: its fields may have any name.
     typed_dict: Any = typing_extensions.TypedDict
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed_dict(name, fields, **extra))
-    return adapter, _without_titles(adapter.json_schema(schema_generator=json_schema_generator()))
-
-
-@functools.cache
-def json_schema_generator() -> type[GenerateJsonSchema]:
-    """What pydantic makes JSON Schemas with, but for types of which its own validation takes no JSON.
-
-    For those it raises `PydanticInvalidForJsonSchema`.
-    """
-    from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaValue
-    from pydantic_core import core_schema
-
-    class OfWhatCanBeSent(GenerateJsonSchema):
-        def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-            if not all(isinstance(member.value, _PLAIN) for member in schema["members"]):
-                return self.handle_invalid_for_json_schema(schema, "an enum of other values than texts and numbers")
-            return super().enum_schema(schema)
-
-        def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
-            if not all(isinstance(value, _PLAIN) for value in schema["expected"]):
-                return self.handle_invalid_for_json_schema(schema, "a literal that is neither text nor number")
-            return super().literal_schema(schema)
-
-        def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
-            return self.handle_invalid_for_json_schema(schema, "a class")
-
-        def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-            key = self.generate_inner(schema.get("keys_schema", core_schema.any_schema()))
-            if "$ref" in key:
-                key = self.get_schema_from_definitions(JsonRef(key["$ref"])) or {}
-            if key.get("type") in ("array", "object"):
-                return self.handle_invalid_for_json_schema(schema, "a dict whose keys are not texts")
-            return super().dict_schema(schema)
-
-    return OfWhatCanBeSent
-
-
-def explained(reason: Exception) -> str:
-    """What is wrong with a type, in brackets, where pydantic says it in words for others than itself."""
-    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
-
-    # What these say is of pydantic's own machinery.
-    if isinstance(reason, PydanticInvalidForJsonSchema | PydanticSchemaGenerationError):
-        return ""
-    if isinstance(reason, PydanticUserError) and reason.code == "class-not-fully-defined":
-        return " (something that it refers to is not defined yet)"
-    return f" ({str(reason).partition(chr(10))[0]})"
-
-
-def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes out of names, and without what JSON cannot say."""
-    if is_array(schema):
-        return [_without_titles(item) for item in schema]
-    if not is_object(schema):
-        return schema
-    kept: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in ("properties", "$defs"):
-            kept[keyword] = {name: _without_titles(item) for name, item in value.items()}
-        elif keyword in ("default", "const", "enum", "examples"):
-            if keyword not in ("default", "examples") or _is_json(value):
-                kept[keyword] = value
-        elif keyword != "title":
-            kept[keyword] = _without_titles(value)
-    return kept
-
-
-def _is_json(value: Any) -> bool:
-    """Whether JSON can say it: not infinity, for one."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return False
-    return True
+    schema = json_schema(adapter)
+    if schema["properties"].keys() != fields.keys():
+        raise TypeError("it has an alias, or is left out of the schema")
+    if any(get_origin(hint) is NotRequired for field in fields.values() for hint in get_args(field)):
+        raise TypeError("only a default lets a parameter be left out")
+    return adapter, schema
 
 
 def _default(default: Any) -> dict[str, Any]:
-    """`{"default": ...}`, when there is one that JSON can say and that holds no key."""
+    """`{"default": ...}`, when there is one that a model may be told."""
     from pydantic.fields import FieldInfo
     from pydantic_core import to_jsonable_python
 
@@ -289,10 +186,9 @@ def _default(default: Any) -> dict[str, Any]:
         return {}
     try:
         value = to_jsonable_python(default)
-        text = json.dumps(value, allow_nan=False)
     except Exception:
         return {}
-    return {"default": value} if redact(text) == text else {}
+    return {"default": value} if may_be_told(value) else {}
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -300,8 +196,13 @@ def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     from docstring_parser import parse
 
     text = docstring_of(function)
+    heading, _, rest = text.partition("\n")
+    if heading in ("Args:", "Arguments:", "Parameters:") and not rest.startswith(" "):
+        # What stands below a first line loses its indentation when a docstring is cleaned.
+        rest = textwrap.indent(rest, "    ")
     try:
-        parsed = parse(text)
+        # The parser cleans it once more.
+        parsed = parse(f"\n{heading}\n{rest}")
     except Exception:  # it raises others than its own
         return _one_line(text.split("\n\n")[0]), {}
     paragraph = parsed.short_description or ""

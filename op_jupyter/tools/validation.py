@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from op_jupyter.tools.coerce import coerce, is_array, is_object, resolve
+from op_jupyter.tools.coerce import coerce, is_array, is_object, resolve, strays
 from op_jupyter.tools.results import error_text
 
 if TYPE_CHECKING:
@@ -65,9 +65,13 @@ def check_types(
         raise ValueError(_joined([_unknown(name, parameters) for name in forbidden]))
     text = json.dumps(arguments, ensure_ascii=False, default=str)
     try:
-        return adapter.validate_json(text.encode("utf-8", "replace"), strict=True)
+        value = adapter.validate_json(text.encode("utf-8", "replace"), strict=True)
     except ValidationError as error:
         errors = error.errors(include_url=False)
+    else:
+        if found := list(strays(arguments, parameters, parameters)):
+            raise ValueError(_joined([_misfit(_dotted(path) or whole, schema, sent) for path, sent, schema in found]))
+        return value
     lines: list[str] = []
     wrong: dict[tuple[str, str], list[str]] = {}
     for detail in errors:
@@ -75,7 +79,7 @@ def check_types(
         if detail["type"] == "missing":
             name = str(detail["loc"][-1])
             lines.append(
-                _missing([*path, name], parameters["properties"].get(name, {}) if not path else {}, parameters)
+                _missing([*path, name], parameters.get("properties", {}).get(name, {}) if not path else {}, parameters)
             )
         elif detail["type"] == "extra_forbidden" and len(path) == 1:
             lines.append(_unknown(str(path[0]), parameters))
@@ -111,9 +115,11 @@ def check_schema(parameters: dict[str, Any], arguments: Any, *, whole: str = "ar
         elif error.validator == "additionalProperties" and not path:
             lines += [_unknown(name, schema) for name in instance if name not in schema.get("properties", {})]
         else:
-            union = error.validator in ("anyOf", "oneOf")
-            reason = f"does not fit {_short(error.validator_value)}" if union else error.message
-            lines.append(f"{_dotted(path) or whole}: {_cut(reason)} (sent {_short(instance)})")
+            place = _dotted(path) or whole
+            if error.validator in ("anyOf", "oneOf"):
+                lines.append(_misfit(place, error.validator_value, instance))
+            else:
+                lines.append(f"{place}: {_cut(error.message)} (sent {_short(instance)})")
     if lines:
         raise ValueError(_joined(lines))
     return arguments
@@ -135,6 +141,10 @@ def _followed(location: Iterable[str | int], arguments: Any) -> tuple[list[str |
 def _missing(path: Iterable[str | int], schema: dict[str, Any], root: dict[str, Any]) -> str:
     expected = {keyword: value for keyword, value in resolve(schema, root).items() if keyword != "description"}
     return f"{_dotted(path)}: missing" + (f"; expected {_short(expected)}" if expected else "")
+
+
+def _misfit(place: str, schema: Any, sent: Any) -> str:
+    return f"{place}: does not fit {_short(schema)} (sent {_short(sent)})"
 
 
 def _unknown(name: str, parameters: dict[str, Any]) -> str:

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from op_jupyter import Run, Runtime
+from op_jupyter.arguments import MAX_DEPTH
 from op_jupyter.events import BlockStart, StreamEvent
 from op_jupyter.messages import TextContent, UserMessage
 from op_jupyter.providers import Request
 from op_jupyter.providers._shared import ProviderError, stream_with_retries
 from op_jupyter.providers._wire import parse_arguments, sse_data
+from op_jupyter.testing import call, scripted
 from tests.providers.adapter import Reply
 
 
@@ -82,10 +85,28 @@ def test_arguments_are_an_object_or_kept_as_they_were_written(text: str, argumen
     assert parse_arguments(text) == (arguments, raw)
 
 
-@pytest.mark.parametrize("depth", [250, 900, 100_000])
+@pytest.mark.parametrize("depth", [101, 150, 250, 900, 100_000])
 @pytest.mark.parametrize("innermost", ["1", '"a\nb"'])
 def test_arguments_nested_more_deeply_than_anyone_can_write_are_kept_as_they_were_written(
     depth: int, innermost: str
 ) -> None:
     text = '{"a":' * depth + innermost + "}" * depth
     assert parse_arguments(text) == ({}, text)
+
+
+def test_a_record_of_arguments_as_deep_as_they_are_taken_can_be_read_however_deep_the_run_is_nested() -> None:
+    deep, none = parse_arguments('{"value":' + "[" * 99 + "1" + "]" * 99 + "}")
+    assert deep and none is None
+
+    def keep(value: Any) -> str:
+        return "kept"
+
+    def ask() -> str:
+        return runtime.exec("go on")
+
+    replies = [[call("ask")]] * MAX_DEPTH + [[call("keep", **deep)]] + ["done"] * (MAX_DEPTH + 1)
+    runtime = Runtime(scripted(replies))
+    assert runtime.exec("go", tools=[ask, keep]) == "done"
+    assert runtime.last_run is not None
+    saved = runtime.last_run.to_json()
+    assert '"kept"' in saved and Run.from_json(saved).to_json() == saved

@@ -12,12 +12,12 @@ import json
 import pathlib
 import uuid
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from typing_extensions import TypedDict
 
 from op_jupyter.tools.call import call_tool
@@ -48,6 +48,15 @@ class Tree(BaseModel):
 class Number(enum.Enum):
     ONE = 1
     TWO = 2
+
+
+class Flags(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+class Share(enum.Enum):
+    WHOLE = 1.0
 
 
 def named(value: Any) -> str:
@@ -142,7 +151,24 @@ def test_a_value_stays_as_it_is_where_it_is_allowed(annotation: Any, sent: Any) 
         (Literal["a"], "b"),
         (Number, 3),
         (datetime.date, 5),
+        (datetime.date, "20240101"),
+        (datetime.datetime, "2024"),
+        (datetime.datetime, "20240101"),
+        (datetime.datetime, "-1.5"),
+        (list[datetime.datetime], ["2024"]),
+        (int | datetime.datetime, "x"),
+        (dict[str, datetime.datetime | None], {"a": "2024"}),
+        (Literal[1, 2], True),
+        (Literal[True], 1),
+        (Literal[1] | str, True),
+        (list[Literal[0, "a", None]], [False]),
+        (Number, True),
+        (Flags, 64),
+        (dict[str, Number], {"a": True}),
+        (tuple[str, Literal[1]], ["a", True]),
         (list[int], '"[1]"'),
+        (list[Iterable[int]], [["bad"]]),
+        (dict[str, Iterable[int]], {"a": [1.5]}),
     ],
     ids=named,
 )
@@ -166,8 +192,12 @@ def test_nothing_is_guessed(annotation: Any, sent: Any) -> None:
         (tuple[int, str], ["1", "2"], (1, "2")),
         (dict[int, str], {"1": "a"}, {1: "a"}),
         (Iterable[int], [1, 2], [1, 2]),
+        (list[Iterable[int]], [[1], [2]], [[1], [2]]),
+        (dict[str, Iterable[int] | None], {"a": [1]}, {"a": [1]}),
         (Number, 1, Number.ONE),
         (Literal[1, 2], 1, 1),
+        (Share, 1, Share.WHOLE),
+        (str | datetime.datetime, "2024", "2024"),
         (Span, {"start": 1}, Span(1)),
         (Options, {"loud": True}, {"loud": True}),
         (str, "a\ud800😀", "a?😀"),
@@ -177,6 +207,69 @@ def test_nothing_is_guessed(annotation: Any, sent: Any) -> None:
 def test_python_types_are_made_of_json(annotation: Any, sent: Any, received: Any) -> None:
     result = validated(annotation, sent)
     assert (result, type(result)) == (received, type(received))
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: list[int] = []
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    name: str
+    lives: str = ""
+
+
+class Nested(BaseModel):
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize("annotation", [Cat | Dog, Annotated[Cat | Dog, Field(discriminator="kind")], Dog | Cat | None])
+def test_of_several_objects_it_is_the_one_that_the_fields_name(annotation: Any) -> None:
+    cat, dog = Cat(kind="cat", lives=[1]), Dog(kind="dog", name="Rex", lives="[1]")
+    assert validated(annotation, {"kind": "cat", "lives": "[1]"}) == cat
+    assert validated(annotation, {"kind": "dog", "name": "Rex", "lives": "[1]"}) == dog
+    assert validated(annotation, '{"kind": "cat", "lives": ["1"]}') == cat
+    assert validated(annotation, {"kind": "cat", "lives": None}) == Cat(kind="cat")
+
+    def f(pet: Any) -> Any:
+        return pet
+
+    f.__annotations__["pet"] = annotation
+    assert called(f, {"kind": "cat", "lives": "[1]"}) == cat
+    assert called(f, {"kind": "dog", "name": "Rex", "lives": "[1]"}) == dog
+    assert refusal(f, {"kind": "cow"})
+
+
+def test_an_object_that_lacks_what_one_needs_is_the_other() -> None:
+    class All(BaseModel):
+        number: int = 1
+
+    assert validated(Query | All, {"number": None}) == All()
+    assert validated(list[Nested], [{"pet": {"kind": "cat", "lives": "[1]"}}])[0].pet.lives == [1]
+
+
+def test_names_may_have_a_pattern_that_only_pydantic_can_read() -> None:
+    letters = Annotated[str, Field(pattern=r"^\p{L}+$")]
+    assert validated(dict[letters, int], {"größe": 1}) == {"größe": 1}
+
+
+def test_a_validator_of_the_users_own_may_take_more_than_the_schema_says() -> None:
+    def split(value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value
+
+    words = Annotated[list[str], BeforeValidator(split)]
+    assert validated(words, "a,b") == ["a", "b"]
+    assert validated(words | None, "a,b") == ["a", "b"]
+
+
+def test_a_value_that_is_not_among_those_the_schema_names_is_told_with_these() -> None:
+    def f(level: Literal[1, 2], when: dict[str, datetime.datetime] | None = None) -> None: ...
+
+    assert refusal(f, {"level": True, "when": {"start": "2024"}}).splitlines() == [
+        'level: does not fit {"enum": [1, 2], "type": "integer"} (sent true)',
+        'when.start: does not fit {"format": "date-time", "type": "string"} (sent "2024")',
+    ]
 
 
 def test_between_two_objects_nothing_is_guessed() -> None:
@@ -195,6 +288,13 @@ def test_null_for_a_parameter_with_a_default_means_not_given() -> None:
 
     assert called(f, {"x": None, "y": None, "z": {"text": "b", "limit": None}}) == ("a", None, Query(text="b"))
     assert called(f, {}) == ("a", 1, None)
+
+
+def test_a_default_in_annotated_lets_a_parameter_be_left_out() -> None:
+    def f(x: Annotated[int, Field(default=5)]) -> Any:
+        return x
+
+    assert called(f, {}) == 5
 
 
 def test_every_kind_of_parameter_can_be_given() -> None:
@@ -234,6 +334,19 @@ def test_the_fields_of_a_single_object_may_be_sent_flat_or_wrapped(
     sent = {"query": fields} if wrapped else fields
     assert validate_tool_arguments(tool, sent) == {"query": received}
     assert validate_tool_arguments(tool, {}) == {}
+
+
+def test_no_fields_at_all_are_the_single_object_when_none_is_needed() -> None:
+    class All(BaseModel):
+        number: int = 1
+
+    def f(query: All) -> Any:
+        return query
+
+    def g(query: Query) -> None: ...
+
+    assert called(f, {}) == All()
+    assert refusal(g, {}).startswith("query: missing; expected ")
 
 
 def test_a_field_with_the_name_of_the_single_parameter_is_told_apart() -> None:
@@ -390,10 +503,50 @@ def test_what_an_async_function_yields_or_raises_comes_when_it_is_awaited() -> N
         asyncio.run(waiting)
 
 
-def test_what_stands_in_an_all_of_alone_is_coerced_as_if_it_stood_there_itself() -> None:
-    parameters = {"properties": {"many": {"allOf": [{"$ref": "#/$defs/many"}]}}, "$defs": {"many": {"type": "array"}}}
+NUMBER = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
+OLD = "http://json-schema.org/draft-07/schema#"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sent", "received"),
+    [
+        ({"properties": {"n": {"allOf": [{"$ref": "#/$defs/n"}]}}, "$defs": {"n": {"type": "array"}}}, "[1]", [1]),
+        ({"$ref": "#/$defs/f", "$defs": {"f": NUMBER}}, "5", 5),
+        ({"$ref": "#/$defs/f", "$defs": {"f": {"$ref": "#/$defs/g"}, "g": NUMBER}, "properties": {"m": {}}}, "5", 5),
+        ({"allOf": [{"properties": {"m": {"type": "string"}}}, NUMBER]}, "5", 5),
+        ({"properties": {"n": {"allOf": [{"minimum": 1}, {"type": "integer"}]}}}, "5", 5),
+        (
+            {"properties": {"n": {"patternProperties": {"^a": {"type": "integer"}}}}},
+            {"ab": "5", "b": "5"},
+            {"ab": 5, "b": "5"},
+        ),
+        (
+            {"properties": {"n": {"$ref": "#here"}}, "$defs": {"n": {"$anchor": "here", "type": "object"}}},
+            {"n": "5"},
+            {"n": "5"},
+        ),
+        ({"$schema": OLD, "properties": {"n": {"items": [{"type": "integer"}]}}}, ["5", "5"], [5, "5"]),
+        (
+            {"$schema": OLD, "properties": {"n": {"items": [{}], "additionalItems": {"type": "integer"}}}},
+            ["5", "5"],
+            ["5", 5],
+        ),
+        (
+            {
+                "$schema": OLD,
+                "properties": {"n": {"$ref": "#/definitions/n"}},
+                "definitions": {"n": {"type": "integer"}},
+            },
+            "5",
+            5,
+        ),
+    ],
+)
+def test_a_given_schema_is_followed_through_all_that_it_is_put_together_of(
+    parameters: dict[str, Any], sent: Any, received: Any
+) -> None:
     tool = as_tool({"spec": {"name": "f", "parameters": parameters}, "execute": dict})
-    assert validate_tool_arguments(tool, {"many": "[1]"}) == {"many": [1]}
+    assert validate_tool_arguments(tool, {"n": sent}) == {"n": received}
 
 
 def test_what_a_generator_returns_is_its_result_and_what_it_yields_is_told_as_it_comes() -> None:

@@ -9,12 +9,13 @@ import pathlib
 import re
 import types
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Literal, NotRequired
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from op_jupyter import Runtime, function
 from op_jupyter.messages import UserMessage
@@ -109,9 +110,41 @@ class Holder(BaseModel):
     thing: types.ModuleType
 
 
+class Empty(enum.Enum):
+    pass
+
+
+class Stream(BaseModel):
+    numbers: Iterable[int]
+
+
+class Elsewhere(BaseModel):
+    number: int = Field(validation_alias=AliasPath("numbers", 0))
+
+
 @pytest.mark.parametrize(
     "annotation",
-    [Unfinished, Holder, Rgb, types.ModuleType, Callable[[int], int], Iterator[Holder], dict[str, range], "Nowhere"],
+    [
+        Unfinished,
+        Holder,
+        Rgb,
+        types.ModuleType,
+        Callable[[int], int],
+        Iterator[Holder],
+        dict[str, range],
+        "Nowhere",
+        Empty,
+        Stream,
+        list[Stream],
+        Elsewhere,
+        dict[Literal[1, 2], int],
+        dict[None, int],
+        SkipJsonSchema[int],
+        NotRequired[int],
+        Annotated[int, Field(alias="y")],
+        Annotated[int, Field(validation_alias="y")],
+        Annotated[int, Field(validation_alias=AliasChoices("x_", "y"))],
+    ],
     ids=repr,
 )
 def test_what_cannot_be_said_is_one_clear_line_at_decoration(annotation: Any) -> None:

@@ -59,9 +59,11 @@ def test_a_tool_is_a_tool() -> None:
 def test_a_spec_without_parameters_takes_none() -> None:
     tool = as_tool({"spec": {"name": "now"}, "execute": lookup})
 
-    assert tool.parameters == {"type": "object", "properties": {}}
+    assert tool.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
     assert tool.description == "now"
     assert call_tool(tool, validate_tool_arguments(tool, {})) == {}
+    with pytest.raises(ValueError, match=r"^zone: no such parameter; the function takes none$"):
+        validate_tool_arguments(tool, {"zone": "utc"})
 
 
 def test_a_plain_function_is_described_and_not_registered() -> None:

@@ -121,6 +121,46 @@ def test_the_docstring_describes_the_function_and_its_parameters(docstring: str)
     }
 
 
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Args:\n    x: The left.\n      And more.\n    y (int): The right.\n",
+        "\n  Args:\n    x: The left.\n      And more.\n    y: The right.\n",
+        "Args:\n    x: The left.\n      And more.\n    y: The right.\n\n  Returns:\n    The sum.\n",
+        "\n  Parameters\n  ----------\n  x : int\n    The left.\n    And more.\n  y\n    The right.\n",
+        ":param x: The left.\n    And more.\n  :param y: The right.\n",
+    ],
+)
+def test_a_docstring_may_speak_of_the_parameters_alone(docstring: str) -> None:
+    def add(x: Any, y: Any) -> None: ...
+
+    add.__doc__ = docstring
+    described = describe(add)
+    assert described.description == ""
+    assert described.parameters["properties"] == {
+        "x": {"description": "The left. And more."},
+        "y": {"description": "The right."},
+    }
+
+
+def test_what_a_docstring_says_of_other_keyword_arguments_is_told() -> None:
+    def typed(**fields: int) -> None:
+        """Set fields.
+
+        Args:
+            **fields: The fields by name.
+        """
+
+    def untyped(**fields: Any) -> None: ...
+
+    untyped.__doc__ = typed.__doc__
+    assert describe(typed).parameters["additionalProperties"] == {
+        "type": "integer",
+        "description": "The fields by name.",
+    }
+    assert describe(untyped).parameters["additionalProperties"] == {"description": "The fields by name."}
+
+
 def test_a_function_without_parameters_docstring_or_annotations_is_described() -> None:
     def now() -> None: ...
     def echo(value: Any, times: Any = 2) -> None: ...
@@ -211,6 +251,10 @@ def test_models_dataclasses_and_typed_dicts_stand_in_defs_without_titles() -> No
 def test_defaults_are_told_as_far_as_json_can_say_them_and_they_hold_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
 
+    class Settings(BaseModel):
+        key: str = "sk-12345678"
+        limit: int = 5
+
     def f(
         number: Number = Number.TWO,
         point: Point = Point(title="a"),  # noqa: B008
@@ -219,6 +263,9 @@ def test_defaults_are_told_as_far_as_json_can_say_them_and_they_hold_no_key(monk
         infinite: float = float("inf"),
         unknown: Any = object(),  # noqa: B008
         key: str = "sk-12345678",
+        field: str = Field("sk-12345678", examples=["Bearer sk-12345678"]),
+        settings: Settings | None = None,
+        table: dict[str, list[str]] = {"keys": ["sk-12345678"]},  # noqa: B006
     ) -> None: ...
 
     assert {name: schema["default"] for name, schema in properties(f).items() if "default" in schema} == {
@@ -226,6 +273,18 @@ def test_defaults_are_told_as_far_as_json_can_say_them_and_they_hold_no_key(monk
         "point": {"title": "a", "x": 0},
         "path": "a/b",
     }
+    assert describe(f).parameters["$defs"]["Settings"]["properties"]["limit"]["default"] == 5
+    assert "sk-12345678" not in str(describe(f).parameters)
+
+
+def test_an_annotation_that_is_refused_is_shown_without_a_key_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
+
+    def f(connection: Annotated[Connection, Field(default="sk-12345678")]) -> None: ...
+
+    with pytest.raises(TypeError, match="'connection'") as raised:
+        describe(f)
+    assert "sk-12345678" not in str(raised.value)
 
 
 def test_any_name_may_be_a_parameter() -> None:
@@ -307,6 +366,13 @@ def test_what_a_model_cannot_send_is_an_error_that_says_what_to_do(annotation: A
     assert said in message
     assert message.endswith("use a type that JSON can say, or hide it with hidden=('db',) and a default")
     assert "\n" not in message
+
+
+def test_an_alias_that_is_the_name_of_another_parameter_is_refused_too() -> None:
+    def f(x: int = Field(alias="y"), y: int = 1) -> None: ...
+
+    with pytest.raises(TypeError, match=r"cannot send the parameter 'x', .*alias"):
+        describe(f)
 
 
 def test_other_keyword_arguments_that_a_model_cannot_send_are_an_error() -> None:
