@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 
 from op_jupyter import RunError, Runtime
 from op_jupyter.history import replayable
-from op_jupyter.messages import AssistantMessage, ImageContent, Message, ThinkingContent, UserMessage
+from op_jupyter.messages import AssistantMessage, ImageContent, Message, ThinkingContent
 from op_jupyter.providers import PROVIDERS, Request
 from tests.conversation import the_run
 from tests.providers import anthropic_wire, bedrock_wire, chat_wire, gemini_wire, responses_wire
