@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_arguments
 
 PROVIDER = "anthropic"
 
@@ -53,10 +55,9 @@ def read_events(data: Iterable[str], basis: str = "") -> Iterator[StreamEvent]:
             if reply.is_complete:
                 break
         else:
-            message = "The reply broke off: the stream ended before its closing event. Run again"
-            raise ProviderError(message, "connection", retry=True)
+            raise broke_off()
     except ProviderError as error:
-        if error.retry and not reply.has_begun:
+        if error.retry and not reply.count:
             raise
         failure = error
     yield from reply.end(failure)
@@ -74,15 +75,15 @@ class _Part:
         kind, text = as_str(self.raw.get("type")), "".join(self.pieces)
         match kind:
             case "text":
-                return TextContent(text, _provider_data(self._extras_of_text(text)))
+                return TextContent(text, kept(PROVIDER, self._extras_of_text(text)))
             case "thinking":
                 signature = self.raw.get("signature")
                 return ThinkingContent(
-                    text, provider_data=_provider_data({"signature": signature, "basis": basis} if signature else {})
+                    text, provider_data=kept(PROVIDER, {"signature": signature, "basis": basis} if signature else {})
                 )
             case "redacted_thinking":
                 return ThinkingContent(
-                    "", redacted=True, provider_data=_provider_data({"data": self.raw.get("data"), "basis": basis})
+                    "", redacted=True, provider_data=kept(PROVIDER, {"data": self.raw.get("data"), "basis": basis})
                 )
             case "tool_use":
                 arguments, raw_arguments = self._input(text)
@@ -93,11 +94,11 @@ class _Part:
                     as_str(self.raw.get("name")),
                     arguments,
                     raw_arguments,
-                    _provider_data(extras),
+                    kept(PROVIDER, extras),
                 )
             case _:
                 whole = self.raw | {"input": self._input(text)[0]} if "input" in self.raw else self.raw
-                return ServerContent(as_str(self.raw.get("name")) or kind, whole, _provider_data({"type": kind}))
+                return ServerContent(as_str(self.raw.get("name")) or kind, whole, kept(PROVIDER, {"type": kind}))
 
     def _extras_of_text(self, text: str) -> dict[str, Any]:
         if citations := as_list(self.raw.get("citations")):
@@ -124,15 +125,8 @@ class _Reply:
         self.usage: dict[str, Any] = {}
         self.is_complete = False
 
-    @property
-    def has_begun(self) -> bool:
-        return self.count > 0
-
     def add(self, text: str) -> Iterator[StreamEvent]:
-        try:
-            event = as_dict(from_json(text))
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {text[:80]}", "provider") from error
+        event = as_dict(event_in(text))
         match event.get("type"):
             case "message_start":
                 self._update(as_dict(event.get("message")))
@@ -196,13 +190,12 @@ class _Reply:
         for part in self.open.values():
             yield BlockEnd(part.index, part.block(self.basis))
         failure = failure or self._refusal()
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish,
             usage=_usage(self.usage),
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
-            provider_data=_provider_data({"container": self.container} if self.container else {}),
+            provider_data=kept(PROVIDER, {"container": self.container} if self.container else {}),
         )
 
     def _refusal(self) -> ProviderError | None:
@@ -223,10 +216,6 @@ def _write(part: _Part, text: str) -> Iterator[StreamEvent]:
     if text:
         part.pieces.append(text)
         yield BlockDelta(part.index, text)
-
-
-def _provider_data(extras: dict[str, Any]) -> dict[str, Any] | None:
-    return {PROVIDER: extras} if extras else None
 
 
 def _event_error(error: dict[str, Any]) -> ProviderError:

@@ -25,8 +25,8 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._anthropic_events import PROVIDER
-from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._wire import as_dict, as_list, as_str, join_text
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 THINKING = ("thinking", "redacted_thinking")
 
@@ -64,7 +64,7 @@ def container(messages: list[Message]) -> str | None:
     """The container in which the server last ran code of this conversation, while it lasts."""
     latest: dict[str, Any] = {}
     for reply in _replies(messages):
-        latest = as_dict(_own(reply).get("container")) or latest
+        latest = as_dict(own_of(reply, PROVIDER).get("container")) or latest
     with suppress(ValueError, TypeError):
         if datetime.fromisoformat(as_str(latest.get("expires_at"))) > datetime.now(UTC):
             return as_str(latest.get("id")) or None
@@ -112,15 +112,17 @@ def _said_block(block: Block, basis: str, server_calls: set[str]) -> dict[str, A
         case TextContent():
             return _text(block)
         case ThinkingContent():
-            return _thinking(block) if _own(block).get("basis") == basis else None
+            return _thinking(block) if own_of(block, PROVIDER).get("basis") == basis else None
         case ToolCall():
-            caller = as_dict(_own(block).get("caller"))
+            caller = as_dict(own_of(block, PROVIDER).get("caller"))
             known = {"caller": caller} if caller.get("tool_id") in server_calls else {}
             return {"type": "tool_use", "id": call_id(block.id), "name": block.name, "input": block.arguments} | known
         case ServerContent():
             data = as_dict(block.data)
             call = data.get("tool_use_id") or data.get("id")
-            return data if _own(block) and "type" in data and (call is None or call in server_calls) else None
+            return (
+                data if own_of(block, PROVIDER) and "type" in data and (call is None or call in server_calls) else None
+            )
         case ImageContent():
             return None  # of another model: here only the user can show one
         case _:
@@ -131,13 +133,13 @@ def _text(block: TextContent) -> dict[str, Any]:
     # The server says what file a citation is from, and refuses to be told.
     citations = [
         {name: value for name, value in as_dict(citation).items() if name != "file_id"}
-        for citation in as_list(_own(block).get("citations"))
+        for citation in as_list(own_of(block, PROVIDER).get("citations"))
     ]
     return {"type": "text", "text": block.text} | ({"citations": citations} if citations else {})
 
 
 def _thinking(block: ThinkingContent) -> dict[str, Any]:
-    own = _own(block)
+    own = own_of(block, PROVIDER)
     if block.redacted:
         return {"type": "redacted_thinking", "data": own.get("data")}
     return {"type": "thinking", "thinking": block.thinking, "signature": own.get("signature")}
@@ -158,13 +160,10 @@ def _server_calls(messages: list[Message]) -> set[str]:
 
 
 def _server_blocks(reply: AssistantMessage) -> list[dict[str, Any]]:
-    return [as_dict(block.data) for block in reply.content if isinstance(block, ServerContent) and _own(block)]
+    return [
+        as_dict(block.data) for block in reply.content if isinstance(block, ServerContent) and own_of(block, PROVIDER)
+    ]
 
 
 def _replies(messages: list[Message]) -> Iterator[AssistantMessage]:
     return (message for message in messages if isinstance(message, AssistantMessage))
-
-
-def _own(part: Message | Block) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))

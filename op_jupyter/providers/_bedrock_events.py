@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import (
     Block,
     ImageContent,
@@ -21,8 +21,10 @@ from op_jupyter.messages import (
     ToolCall,
     Usage,
 )
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_arguments
 
 PROVIDER = "bedrock"
 
@@ -58,8 +60,7 @@ def read_events(messages: Iterable[tuple[Mapping[str, Any], bytes]], basis: str 
             if reply.finish and reply.usage:
                 break
         if not reply.finish:
-            message = "The reply broke off: the stream ended before its closing event. Run again"
-            raise ProviderError(message, "connection", retry=True)
+            raise broke_off()
     except ProviderError as error:
         # After the closing event only the usage is still to come.
         failure = None if reply.finish else error
@@ -87,7 +88,7 @@ class _Part:
                 return TextContent(text)
             case "reasoning":
                 own = {"signature": self.signature, "basis": basis}
-                return ThinkingContent(text, provider_data={PROVIDER: own} if self.signature else None)
+                return ThinkingContent(text, provider_data=kept(PROVIDER, own if self.signature else {}))
             case "redacted":
                 own = {"redactedContent": _joined(self.pieces), "basis": basis}
                 return ThinkingContent("", redacted=True, provider_data={PROVIDER: own})
@@ -129,10 +130,7 @@ class _Reply:
     def add(self, headers: Mapping[str, Any], payload: bytes) -> Iterator[StreamEvent]:
         if headers.get(":message-type") == "error":
             raise http_error(None, as_str(headers.get(":error-message")), code=as_str(headers.get(":error-code")))
-        try:
-            event = as_dict(from_json(payload.decode("utf-8", "replace")))
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {payload[:80]!r}", "provider") from error
+        event = as_dict(event_in(payload.decode("utf-8", "replace")))
         if headers.get(":message-type") == "exception":
             code = as_str(headers.get(":exception-type"))
             message = as_str(event.get("message")) or as_str(event.get("originalMessage"))
@@ -228,13 +226,12 @@ class _Reply:
     def end(self, failure: ProviderError | None) -> Iterator[StreamEvent]:
         for position in [*self.open, *self.citations]:
             yield from self._stop(position)
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish or None,
             usage=_usage(self.usage),
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
-            provider_data={PROVIDER: {"additionalModelResponseFields": self.fields}} if self.fields else None,
+            provider_data=kept(PROVIDER, {"additionalModelResponseFields": self.fields} if self.fields else {}),
         )
 
     def _stop_reason(self) -> StopReason:

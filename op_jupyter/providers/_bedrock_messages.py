@@ -10,7 +10,6 @@ from typing import Any, assert_never
 
 from op_jupyter.messages import (
     AssistantMessage,
-    Block,
     ImageContent,
     InputBlock,
     Message,
@@ -22,8 +21,8 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._bedrock_events import PROVIDER
-from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._wire import as_dict, as_str, join_text
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._wire import as_dict, as_str
 
 
 def turns(messages: list[Message], basis: str, rich_results: bool) -> list[dict[str, Any]]:
@@ -114,7 +113,7 @@ def _said(message: AssistantMessage, basis: str) -> list[dict[str, Any]]:
 
 def _reasoning(block: ThinkingContent, basis: str) -> list[dict[str, Any]]:
     """Signed or encrypted reasoning. What bears neither is refused, also by the model that it is of."""
-    own = _own(block)
+    own = own_of(block, PROVIDER)
     if own.get("basis") != basis:
         return []
     if block.redacted:
@@ -123,7 +122,7 @@ def _reasoning(block: ThinkingContent, basis: str) -> list[dict[str, Any]]:
 
 
 def _add_server_content(content: list[dict[str, Any]], block: ServerContent, answered: set[str]) -> None:
-    data = as_dict(block.data) if _own(block) else {}
+    data = as_dict(block.data) if own_of(block, PROVIDER) else {}
     if "citations" in data and content and "text" in content[-1]:
         content[-1] = {"citationsContent": {"content": [content[-1]], "citations": data["citations"]}}
     elif _server_call(block) in answered:
@@ -132,7 +131,7 @@ def _add_server_content(content: list[dict[str, Any]], block: ServerContent, ans
 
 def _answered(message: AssistantMessage) -> set[str]:
     """The ids of the calls to server tools that have their result: a reply that broke off may hold half of it."""
-    blocks = [block for block in message.content if isinstance(block, ServerContent) and _own(block)]
+    blocks = [block for block in message.content if isinstance(block, ServerContent) and own_of(block, PROVIDER)]
     made = {_server_call(block) for block in blocks if "toolUse" in as_dict(block.data)}
     return made & {_server_call(block) for block in blocks if "toolResult" in as_dict(block.data)} - {""}
 
@@ -140,8 +139,3 @@ def _answered(message: AssistantMessage) -> set[str]:
 def _server_call(block: ServerContent) -> str:
     data = as_dict(block.data)
     return as_str((as_dict(data.get("toolUse")) or as_dict(data.get("toolResult"))).get("toolUseId"))
-
-
-def _own(part: Block) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))

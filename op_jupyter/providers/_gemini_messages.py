@@ -25,8 +25,8 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._gemini_events import METADATA, PROVIDER
-from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._wire import as_dict, as_list, as_str, join_text
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 # Since Gemini 3 the first call of a reply has to be signed; this documented value, in base64, is for one that it has
 # not made itself: skip_thought_signature_validator.
@@ -119,7 +119,7 @@ def _said(message: AssistantMessage, model: str) -> list[dict[str, Any]]:
 
 
 def _parts(block: Block, is_own: bool, halves: set[str]) -> Iterator[dict[str, Any]]:
-    own = as_dict((block.provider_data or {}).get(PROVIDER)) if is_own else {}
+    own = own_of(block, PROVIDER) if is_own else {}
     match block:
         case TextContent():
             yield from _pieces(block.text, own, {})
@@ -156,6 +156,6 @@ def _calls_of_the_server(message: AssistantMessage) -> set[str]:
     ids: dict[bool, set[str]] = {True: set(), False: set()}
     for block in message.content:
         if isinstance(block, ServerContent):
-            kind = as_str(as_dict((block.provider_data or {}).get(PROVIDER)).get("type"))
+            kind = as_str(own_of(block, PROVIDER).get("type"))
             ids[kind in ("toolResponse", "codeExecutionResult")].add(as_str(as_dict(block.data).get("id")))
     return (ids[True] ^ ids[False]) - {""}

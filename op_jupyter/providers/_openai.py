@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -51,13 +50,6 @@ def reply(
         drain(raw)
     finally:
         response.close()
-
-
-def call_id(given: str, longest: int) -> str:
-    """The id of a call, in the call and in its result: as it was given, or what stands for one that is too long."""
-    if 0 < len(given) <= longest:
-        return given
-    return f"call_{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def error_words(error: dict[str, Any]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What every wire format is read and written with: server-sent events, JSON of any quality, and texts.
+"""What every wire format is read and written with: server-sent events, and JSON of any quality.
 
 Pure functions; nothing here knows a provider.
 """
@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, cast
-
-from op_jupyter.messages import InputBlock, TextContent
 
 _MOST_LEVELS = 100
 
@@ -120,8 +118,3 @@ def _is_deep(value: Any) -> bool:
     for _ in range(_MOST_LEVELS + 1):
         level = [part for item in level for part in (as_dict(item).values() or as_list(item))]
     return bool(level)
-
-
-def join_text(blocks: Iterable[InputBlock]) -> str:
-    """The texts among `blocks`, as paragraphs."""
-    return "\n\n".join(block.text for block in blocks if isinstance(block, TextContent))

@@ -15,7 +15,6 @@ from op_jupyter.messages import (
     AssistantMessage,
     ImageContent,
     InputBlock,
-    Message,
     TextContent,
     ThinkingContent,
     ToolCall,
@@ -24,13 +23,14 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import Model, Request, ToolSpec
 from op_jupyter.providers._chat_chunks import PROVIDER, read_chunks
-from op_jupyter.providers._openai import call_id, models, reply
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._openai import models, reply
 from op_jupyter.providers._shared import stream_with_retries
-from op_jupyter.providers._wire import as_dict, join_text, to_json
+from op_jupyter.providers._wire import to_json
 
 __all__ = ["model", "models", "request_body", "stream"]
 
-LONGEST_ID = 40
+ALLOWED_ID = r"(?s).{1,40}"
 
 
 def model(name: str) -> Model:
@@ -90,7 +90,7 @@ def _messages(request: Request) -> Iterator[dict[str, Any]]:
             case ToolResultMessage():
                 shown = [_part(block) for block in message.content if isinstance(block, ImageContent)]
                 text = join_text(message.content) or ("The image follows." if shown else "")
-                yield {"role": "tool", "tool_call_id": call_id(message.tool_call_id, LONGEST_ID), "content": text}
+                yield {"role": "tool", "tool_call_id": call_id(message.tool_call_id, ALLOWED_ID), "content": text}
                 if shown:
                     images += [{"type": "text", "text": f"What {message.tool_name} returned:"}, *shown]
             case _:
@@ -130,18 +130,13 @@ def _assistant(message: AssistantMessage, with_extras: bool) -> Iterator[dict[st
         said["tool_calls"] = [_call(call, with_extras) for call in calls]
     if with_extras:
         for block in message.content:
-            if isinstance(block, ThinkingContent) and (extra := _own(block).get("field")):
+            if isinstance(block, ThinkingContent) and (extra := own_of(block, PROVIDER).get("field")):
                 said[extra] = said.get(extra, "") + block.thinking
-        said |= _own(message)
+        said |= own_of(message, PROVIDER)
     yield said
 
 
 def _call(call: ToolCall, with_extras: bool) -> dict[str, Any]:
     function = {"name": call.name, "arguments": to_json(call.arguments).decode()}
-    said = {"id": call_id(call.id, LONGEST_ID), "type": "function", "function": function}
-    return said | (_own(call) if with_extras else {})
-
-
-def _own(part: Message | ThinkingContent | ToolCall) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))
+    said = {"id": call_id(call.id, ALLOWED_ID), "type": "function", "function": function}
+    return said | (own_of(call, PROVIDER) if with_extras else {})
