@@ -101,22 +101,23 @@ def request_body(request: Request, *, on_vertex: bool = False) -> dict[str, Any]
     """
     options = _in_camel_case(request.options)
     more = [as_dict(tool) for tool in as_list(options.pop("tools", None))]
-    others = [tool for tool in more if not tool.keys() & {"functionDeclarations", "function_declarations"}]
+    declared = [list(map(as_dict, as_list(_in_camel_case(tool).get("functionDeclarations")))) for tool in more]
+    taken = {function.get("name") for functions in declared for function in functions}
     config: dict[str, Any] = {}
     if request.tools:
         config["functionCallingConfig"] = _function_calling(request)
-        if others and not on_vertex:
+        if not all(declared) and not on_vertex:
             # Without it, functions beside tools of the server are refused; Vertex AI does not know it.
             config["includeServerSideToolInvocations"] = True
     config |= _in_camel_case(as_dict(options.pop("toolConfig", None)))
     loose = {name: options.pop(name) for name in list(options) if name not in _FIELDS}
     generation = as_dict(options.pop("generationConfig", None)) | loose
-    functions = [{"functionDeclarations": [_function(tool) for tool in request.tools]}] if request.tools else []
+    functions = [_function(tool) for tool in request.tools if tool.name not in taken]
     system = {"parts": [{"text": request.system}]} if request.system and request.system.strip() else {}
     body = {
         "contents": contents(request.messages, request.model),
         "systemInstruction": system,
-        "tools": [*functions, *more],
+        "tools": [*([{"functionDeclarations": functions}] if functions else []), *more],
         "toolConfig": config,
         "generationConfig": generation,
     }

@@ -26,7 +26,7 @@ from op_jupyter.providers._chat_chunks import PROVIDER, read_chunks
 from op_jupyter.providers._messages import call_id, join_text, own_of
 from op_jupyter.providers._openai import models, reply
 from op_jupyter.providers._shared import stream_with_retries
-from op_jupyter.providers._wire import to_json
+from op_jupyter.providers._wire import as_dict, as_list, to_json
 
 __all__ = ["model", "models", "request_body", "stream"]
 
@@ -49,21 +49,27 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 
 def request_body(request: Request) -> dict[str, Any]:
-    """The body that asks for the reply to `request`; its `options` override everything."""
+    """The body that asks for the reply to `request`; its `options` override everything.
+
+    The `tools` among them are offered beside the functions, as those of the server have to be.
+    """
     body: dict[str, Any] = {
         "model": request.model,
         "messages": list(_messages(request)),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    more = [as_dict(tool) for tool in as_list(request.options.get("tools"))]
+    taken = {as_dict(tool.get("function")).get("name") for tool in more}
+    if tools := [*(_tool(tool) for tool in request.tools if tool.name not in taken), *more]:
+        body["tools"] = tools
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
         choice = request.tool_choice
         named = choice if isinstance(choice, str) else {"type": "function", "function": {"name": choice["name"]}}
         body["tool_choice"] = named
         if request.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = request.parallel_tool_calls
-    return body | request.options
+    return body | {name: value for name, value in request.options.items() if name != "tools"}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -72,7 +78,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _messages(request: Request) -> Iterator[dict[str, Any]]:
-    if request.system:
+    if request.system and request.system.strip():
         yield {"role": "system", "content": request.system}
     latest_prompt = max(
         (i for i, message in enumerate(request.messages) if isinstance(message, UserMessage)), default=-1

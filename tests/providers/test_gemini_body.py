@@ -116,6 +116,15 @@ def test_tools_of_the_server_are_offered_beside_the_functions() -> None:
     assert on_vertex["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
 
 
+@pytest.mark.parametrize("spelled", ["functionDeclarations", "function_declarations"])
+def test_a_function_among_the_tools_of_the_options_takes_the_place_of_one_of_the_same_name(spelled: str) -> None:
+    mine: dict[str, Any] = {spelled: [{"name": "add"}]}
+    assert body_of(HI, tools=[ADD], options={"tools": [mine]})["tools"] == [mine]
+    offered = body_of(HI, tools=[ADD, NOW], options={"tools": [mine]})
+    assert [function["name"] for function in offered["tools"][0]["functionDeclarations"]] == ["now"]
+    assert "includeServerSideToolInvocations" not in offered["toolConfig"]
+
+
 def test_a_tool_config_of_the_options_is_joined_with_what_is_said_of_the_choice() -> None:
     options: dict[str, Any] = {"tool_config": {"retrieval_config": {"languageCode": "no"}}}
     assert body_of(HI, tools=[ADD], options=options)["toolConfig"] == {

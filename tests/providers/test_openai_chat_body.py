@@ -51,6 +51,19 @@ def test_options_override_everything() -> None:
     assert (body["temperature"], body["stream_options"], body["model"]) == (0, None, "other")
 
 
+def test_tools_in_the_options_are_offered_beside_the_functions_and_one_of_the_same_name_in_its_place() -> None:
+    search: dict[str, Any] = {"type": "web_search"}
+    mine: dict[str, Any] = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    body = body_of(UserMessage("Hi"), tools=[ADD, NOW], options={"tools": [search, mine]})
+    assert body["tools"][1:] == [search, mine]
+    assert body["tools"][0]["function"]["name"] == "now"
+    assert body_of(UserMessage("Hi"), options={"tools": [search]})["tools"] == [search]
+
+
+def test_a_blank_system_prompt_is_not_sent() -> None:
+    assert body_of(UserMessage("Hi"), system=" \n") == body_of(UserMessage("Hi"))
+
+
 def test_a_picture_in_a_question_is_a_data_url() -> None:
     (message,) = body_of(UserMessage([TextContent("What is this?"), PNG]))["messages"]
     assert message["content"] == [{"type": "text", "text": "What is this?"}, PNG_PART]
