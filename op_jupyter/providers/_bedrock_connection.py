@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from op_jupyter.providers import Connection
-from op_jupyter.providers._http import network_settings, unreachable
+from op_jupyter.providers._http import environment_of, given_client, key_of, keys_in, unreachable
 from op_jupyter.providers._shared import CONNECT_TIMEOUT, ProviderError, http_error, listed
 from op_jupyter.providers._wire import as_dict, as_str
 from op_jupyter.redact import redact
@@ -68,18 +67,13 @@ def client_of(connection: Connection, service: Service = "bedrock-runtime") -> A
     given = connection.client
     if isinstance(given, BaseClient) and given.meta.service_model.service_name == service:
         return given
-    if given is not None and not isinstance(given, boto3.Session):
-        kind = type(given).__name__
-        message = f"client= must be a boto3.Session, or a boto3 client for {service}, not {kind}"
-        raise ProviderError(message, "setup")
+    session = given_client(connection, boto3.Session, f"a boto3.Session, or a boto3 client for {service}")
     try:
         with _making_a_client:
-            if given is not None:
-                return _shared_client(service, given, None, (), has_key=False)
+            if session is not None:
+                return _shared_client(service, session, None, (), has_key=False)
             # A notebook may set its account at any time.
-            account = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-            account += network_settings()
-            has_key = connection.api_key is not None
+            account, has_key = environment_of("AWS_"), key_of(connection) is not None
             return _shared_client(service, boto3.DEFAULT_SESSION, connection.base_url, account, has_key=has_key)
     except (BotoCoreError, ValueError) as error:
         raise _setup_error(error) from error
@@ -161,7 +155,7 @@ def _exchange(client: Any, operation: str, connection: Connection, body: bytes |
 
     for event, hook in _HOOKS.items():
         client.meta.events.register_first(f"{event}.{operation}", hook, unique_id=f"op_jupyter {event}.{operation}")
-    exchange = _Exchange(body, connection.timeout, connection.api_key if connection.client is None else None)
+    exchange = _Exchange(body, connection.timeout, key_of(connection) if connection.client is None else None)
     token = _under_way.set(exchange)
     try:
         yield exchange
@@ -185,12 +179,7 @@ def _before_call(params: dict[str, Any], context: dict[str, Any], **_: Any) -> N
 
 def _before_send(request: Any, **_: Any) -> None:
     if exchange := _under_way.get():
-        sent = {name.lower(): value for name, value in request.headers.items()}
-        for name in ("authorization", "x-amz-security-token"):
-            value = sent.get(name, b"")
-            text = value.decode() if isinstance(value, bytes) else str(value)
-            exchange.secrets += [word for word in re.split(r"[\s,=/]+", text) if len(word) >= 16]
-            exchange.secrets.append(text)
+        exchange.secrets += keys_in(request.headers)
 
 
 def _response_received(response_dict: Mapping[str, Any] | None, **_: Any) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Literal, assert_never
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import StopReason, TextContent, ThinkingContent, ToolCall, Usage
 from op_jupyter.providers._messages import kept
-from op_jupyter.providers._openai import error_words
+from op_jupyter.providers._openai import error_words, usage_of
 from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_list, as_str, parse_arguments
 
 PROVIDER = "openai"
 DONE = "[DONE]"
@@ -88,7 +88,7 @@ class _Reply:
     def add(self, text: str) -> Iterator[StreamEvent]:
         chunk = as_dict(event_in(text))
         if usage := as_dict(chunk.get("usage")):
-            self.usage = _usage(usage)
+            self.usage = usage_of(usage, "prompt", "completion")
         if chunk.get("error") or chunk.get("object") == "error":
             raise _event_error(chunk)
         for choice in map(as_dict, as_list(chunk.get("choices"))):
@@ -220,15 +220,3 @@ def _grow_details(details: list[dict[str, Any]], detail: dict[str, Any]) -> None
             last[key] += value or ""
         elif value:
             last[key] = value
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    read, written = as_dict(usage.get("prompt_tokens_details")), as_dict(usage.get("completion_tokens_details"))
-    cache_read, cache_write = as_int(read.get("cached_tokens")), as_int(read.get("cache_write_tokens"))
-    return Usage(
-        input=max(0, as_int(usage.get("prompt_tokens")) - cache_read - cache_write),
-        output=as_int(usage.get("completion_tokens")),
-        cache_read=cache_read,
-        cache_write=cache_write,
-        reasoning=as_int(written.get("reasoning_tokens")),
-    )

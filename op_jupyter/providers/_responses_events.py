@@ -12,10 +12,10 @@ from typing import Any
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
 from op_jupyter.providers._messages import kept
-from op_jupyter.providers._openai import error_words
+from op_jupyter.providers._openai import error_words, usage_of
 from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_list, as_str, parse_arguments
 
 PROVIDER = "openai-responses"
 DONE = "[DONE]"
@@ -181,7 +181,7 @@ class _Reply:
         reason = as_str(as_dict(response.get("incomplete_details")).get("reason"))
         self.finish = reason or status
         self.is_incomplete = bool(reason) or status == "incomplete"
-        self.usage = _usage(as_dict(response.get("usage")))
+        self.usage = usage_of(as_dict(response.get("usage")), "input", "output")
         if status == "failed":
             raise _error(as_dict(response.get("error")))
         self.is_complete = True
@@ -235,15 +235,3 @@ def _error(error: dict[str, Any]) -> ProviderError:
         return ProviderError(f"The server refused ({code}): {message}", "filter")
     # An event without a code has only its own type.
     return http_error(None, message, code="" if code == "error" else code)
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    read, written = as_dict(usage.get("input_tokens_details")), as_dict(usage.get("output_tokens_details"))
-    cache_read, cache_write = as_int(read.get("cached_tokens")), as_int(read.get("cache_write_tokens"))
-    return Usage(
-        input=max(0, as_int(usage.get("input_tokens")) - cache_read - cache_write),
-        output=as_int(usage.get("output_tokens")),
-        cache_read=cache_read,
-        cache_write=cache_write,
-        reasoning=as_int(written.get("reasoning_tokens")),
-    )

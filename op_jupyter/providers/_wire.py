@@ -15,20 +15,25 @@ _MOST_LEVELS = 100
 
 
 def sse_data(body: Iterable[bytes]) -> Iterator[str]:
-    r"""The data of each server-sent event in `body`; only `\n`, `\r\n` and `\r` end a line."""
-    pending = b""
+    """The data of each server-sent event in `body`."""
     data: list[bytes] = []
+    for line in lines(body):
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif not line and data:
+            yield b"\n".join(data).decode("utf-8", "replace")
+            data = []
+
+
+def lines(body: Iterable[bytes]) -> Iterator[bytes]:
+    r"""The lines of `body`, without their ends; only `\n`, `\r\n` and `\r` end a line, and what has no end is one."""
+    pending = b""
     for piece in chain(body, [b"\n"]):
-        lines = (pending + piece).splitlines(keepends=True)
+        found = (pending + piece).splitlines(keepends=True)
         # What ends in \r may go on with \n.
-        pending = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-        for line in lines:
-            content = line.rstrip(b"\r\n")
-            if content.startswith(b"data:"):
-                data.append(content[5:].removeprefix(b" "))
-            elif not content and data:
-                yield b"\n".join(data).decode("utf-8", "replace")
-                data = []
+        pending = found.pop() if found and not found[-1].endswith(b"\n") else b""
+        for line in found:
+            yield line.rstrip(b"\r\n")
 
 
 def from_json(text: str) -> Any:
