@@ -11,6 +11,7 @@ from typing import Any
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
+from op_jupyter.providers._bedrock_events import STATUS
 from op_jupyter.providers._messages import kept
 from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
@@ -18,8 +19,8 @@ from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_a
 
 PROVIDER = "anthropic"
 
-# An error event bears no status. The last ones are those of Bedrock.
-_STATUS = {
+# An error event bears no status; Bedrock sends its own.
+_STATUS = STATUS | {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -30,12 +31,6 @@ _STATUS = {
     "api_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
-    "validationException": 400,
-    "modelTimeoutException": 408,
-    "throttlingException": 429,
-    "internalServerException": 500,
-    "modelStreamErrorException": 500,
-    "serviceUnavailableException": 503,
 }
 
 

@@ -29,7 +29,7 @@ from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_a
 PROVIDER = "bedrock"
 
 # An exception in the stream bears no status.
-_STATUS = {
+STATUS = {
     "validationException": 400,
     "accessDeniedException": 403,
     "modelTimeoutException": 408,
@@ -134,7 +134,7 @@ class _Reply:
         if headers.get(":message-type") == "exception":
             code = as_str(headers.get(":exception-type"))
             message = as_str(event.get("message")) or as_str(event.get("originalMessage"))
-            raise http_error(_STATUS.get(code), message, code=code)
+            raise http_error(STATUS.get(code), message, code=code)
         position = event.get("contentBlockIndex")
         match headers.get(":event-type"):
             case "contentBlockStart":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -43,7 +43,7 @@ def connection_error(error: BaseException, address: str, seconds: float) -> Prov
     """The failure that `error` means, which came while a request to `address` was sent or its reply read."""
     import httpx2
 
-    reason = str(error) or type(error).__name__
+    reason = redact(str(error), *keys_sent(error)) or type(error).__name__
     if isinstance(error, httpx2.UnsupportedProtocol):
         return ProviderError(f"base_url must begin with http:// or https://, not {address}", "setup")
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
@@ -117,8 +117,10 @@ def given_client(connection: Connection, kinds: type[T] | tuple[type[T], ...], w
 
 def keys_sent(exchanged: Any) -> list[str]:
     """The keys in the headers of the request that a response, or an error, is of."""
-    request = getattr(getattr(exchanged, "response", exchanged), "request", None)
-    return keys_in(getattr(request, "headers", {}))
+    with suppress(RuntimeError):  # of one that never got as far as a request
+        request = getattr(getattr(exchanged, "response", exchanged), "request", None)
+        return keys_in(getattr(request, "headers", {}))
+    return []
 
 
 def keys_in(headers: Mapping[str, Any]) -> list[str]:

@@ -97,6 +97,7 @@ def http_error(
 
 
 def _kind(status: int | None, code: str, message: str) -> ErrorKind:
+    code = code.lower()
     if "quota" in code or "billing" in code:
         return "quota"
     if "content_filter" in code or "content_policy" in code:
@@ -198,11 +199,7 @@ def _finished(end: StreamEnd, request: Request) -> StreamEnd:
 
 
 def _clean(text: str, connection: Connection) -> str:
-    names = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token", "token")
-    account = getattr(connection.client, "_api_client", None)
-    owners = (connection.client, account, getattr(account, "_credentials", None))
-    keys = (connection.api_key, *(getattr(owner, name, None) for owner in owners for name in names))
-    return one_line(redact(text, *(key for key in keys if isinstance(key, str))))
+    return one_line(redact(text, connection.api_key or ""))
 
 
 # -------------------------------------------------------------------- leaving a blocked call

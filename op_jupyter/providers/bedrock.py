@@ -16,6 +16,7 @@ from op_jupyter.providers import Model, Request, ToolSpec
 from op_jupyter.providers._bedrock_connection import address_of, client_of, connection_error, models, send
 from op_jupyter.providers._bedrock_events import PROVIDER, read_events
 from op_jupyter.providers._bedrock_messages import called_functions, turns
+from op_jupyter.providers._http import without_keys
 from op_jupyter.providers._shared import ProviderError, drain, stream_with_retries
 from op_jupyter.providers._wire import as_dict, as_list, as_str, to_json
 
@@ -45,7 +46,7 @@ TOP_LEVEL = frozenset(
         "toolConfig",
     }
 )
-_OURS = ("cachePoint", "modelId", "tools")
+_OURS = ("cachePoint", "tools")
 _TOO_OLD_FOR_CACHE = r"claude-(v\d|instant|3-(opus|sonnet|haiku)|3-5-sonnet-20240620)"
 
 
@@ -61,15 +62,16 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = client_of(request.connection)
-    response = send(client, _model_id(request), to_json(request_body(request)), request.connection)
-    raw = response["body"]
+    exchange = send(client, request.model, to_json(request_body(request)), request.connection)
+    headers, raw = exchange.response["headers"], exchange.response["body"]
     try:
-        kind = as_str(response["headers"].get("content-type"))
+        kind = as_str(headers.get("content-type"))
         if not kind.startswith("application/vnd.amazon.eventstream"):
             message = f"{address_of(client)} answered with {kind or 'no type'}, and not with a stream of a reply"
             raise ProviderError(message, "provider")
         body = raw.stream()
-        yield from read_events(_messages(body, client, request.connection.timeout), basis(request))
+        events = read_events(_messages(body, client, request.connection.timeout), basis(request))
+        yield from without_keys(events, exchange.keys)
         drain(body)
     finally:
         raw.close()
@@ -101,14 +103,14 @@ def request_body(request: Request) -> dict[str, Any]:
 
     Of these `temperature`, `max_tokens`, `top_p` and `stop_sequences` go into `inferenceConfig`, spelled as it spells
     them. What Converse takes at the top level goes there as it is. `tools` are offered beside the functions, as those
-    of the server have to be; `modelId` is the model. Anything else is the model's own, and goes into
+    of the server have to be. Anything else is the model's own, and goes into
     `additionalModelRequestFields`. Claude and Nova are told what to cache: `cachePoint` is the mark to use, for other
     models too, and None is for no cache.
 
     Raises:
         ProviderError: when a model is to think and its pick is forced, which does not go together.
     """
-    name = _model_id(request)
+    name = request.model
     settings = _settings(request)
     # The name of an ARN does not say what model it is: what fits all is sent.
     body = {"messages": turns(request.messages, basis(request), _is_claude_or_nova(name))} | settings
@@ -129,11 +131,7 @@ def basis(request: Request) -> str:
     """
     settings = _settings(request)
     tools = as_dict(settings.get("toolConfig")).get("tools")
-    return sha256(to_json([_model_id(request), settings.get("system"), tools])).hexdigest()[:16]
-
-
-def _model_id(request: Request) -> str:
-    return as_str(request.options.get("modelId")) or request.model
+    return sha256(to_json([request.model, settings.get("system"), tools])).hexdigest()[:16]
 
 
 def _is_claude_or_nova(name: str) -> bool:
