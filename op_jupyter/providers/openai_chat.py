@@ -83,6 +83,7 @@ def _messages(request: Request) -> Iterator[dict[str, Any]]:
     latest_prompt = max(
         (i for i, message in enumerate(request.messages) if isinstance(message, UserMessage)), default=-1
     )
+    field = _field_of_reasoning(request)
     images: list[dict[str, Any]] = []
     for position, message in enumerate(request.messages):
         if images and not isinstance(message, ToolResultMessage):
@@ -92,7 +93,8 @@ def _messages(request: Request) -> Iterator[dict[str, Any]]:
             case UserMessage():
                 yield {"role": "user", "content": _content(message.content)}
             case AssistantMessage():
-                yield from _assistant(message, with_extras=position > latest_prompt)
+                known = field if message.model == request.model else None
+                yield from _assistant(message, known, with_extras=position > latest_prompt)
             case ToolResultMessage():
                 shown = [_part(block) for block in message.content if isinstance(block, ImageContent)]
                 text = join_text(message.content) or ("The image follows." if shown else "")
@@ -122,11 +124,20 @@ def _part(block: InputBlock) -> dict[str, Any]:
             assert_never(block)
 
 
-def _assistant(message: AssistantMessage, with_extras: bool) -> Iterator[dict[str, Any]]:
+def _field_of_reasoning(request: Request) -> str | None:
+    """The field in which the model of `request` has told its reasoning in this conversation."""
+    replies = [message for message in request.messages if isinstance(message, AssistantMessage)]
+    blocks = [block for reply in replies if reply.model == request.model for block in reply.content]
+    fields = [own_of(block, PROVIDER).get("field") for block in blocks if isinstance(block, ThinkingContent)]
+    return next(filter(None, fields), None)
+
+
+def _assistant(message: AssistantMessage, field: str | None, *, with_extras: bool) -> Iterator[dict[str, Any]]:
     """The message, if there is anything in it that this wire format can say.
 
     The extras are what some servers need back while they call functions: reasoning, and signatures of other models
-    behind them. After the next prompt they are no longer needed, and the next server may refuse them.
+    behind them. After the next prompt they are no longer needed, and the next server may refuse them; but a model that
+    has told its reasoning in `field` wants it beside each of its calls for good, where there was none as a blank.
     """
     text, calls = message.text, message.tool_calls
     if not text.strip() and not calls:
@@ -134,10 +145,15 @@ def _assistant(message: AssistantMessage, with_extras: bool) -> Iterator[dict[st
     said: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else None}
     if calls:
         said["tool_calls"] = [_call(call, with_extras) for call in calls]
+    if calls and field:
+        said[field] = ""
+    for thought in message.content:
+        if not isinstance(thought, ThinkingContent):
+            continue
+        name = own_of(thought, PROVIDER).get("field")
+        if name and (with_extras or name in said):
+            said[name] = said.get(name, "") + thought.thinking
     if with_extras:
-        for block in message.content:
-            if isinstance(block, ThinkingContent) and (extra := own_of(block, PROVIDER).get("field")):
-                said[extra] = said.get(extra, "") + block.thinking
         said |= own_of(message, PROVIDER)
     yield said
 

@@ -175,3 +175,21 @@ def test_signatures_of_the_models_behind_a_router_go_back_joined() -> None:
         {"type": "reasoning.encrypted", "index": 1, "data": "ZW5j"},
     ]
     assert sent["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "dGhv"}}
+
+
+def test_a_model_that_told_its_reasoning_has_it_back_beside_each_of_its_calls_for_good() -> None:
+    thought = ThinkingContent("I need it.", provider_data={"openai": {"field": "reasoning_content"}})
+    messages: list[Message] = [
+        UserMessage("Plot."),
+        AssistantMessage([thought, ToolCall("c1", "plot")], model="gpt-test"),
+        result("c1", TextContent("a plot")),
+        UserMessage("In red.", source="steering"),
+        AssistantMessage([ToolCall("c2", "plot")], model="gpt-test"),
+        result("c2", TextContent("a red plot")),
+        AssistantMessage([thought, TextContent("There it is.")], model="gpt-test"),
+        UserMessage("Sure?"),
+    ]
+    sent = [said for said in body_of(*messages)["messages"] if said["role"] == "assistant"]
+    assert [said.get("reasoning_content") for said in sent] == ["I need it.", "", None]
+
+    assert "reasoning_content" not in str(request_body(Request("another", None, messages, [])))
