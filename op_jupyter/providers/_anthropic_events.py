@@ -5,13 +5,15 @@ A pure function over the data of the events; no network here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
 from op_jupyter.providers._bedrock_events import STATUS
+from op_jupyter.providers._claude import bound
 from op_jupyter.providers._messages import kept
 from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
@@ -34,15 +36,18 @@ _STATUS = STATUS | {
 }
 
 
-def read_events(data: Iterable[str], basis: str = "") -> Iterator[StreamEvent]:
+Bind: TypeAlias = Callable[[str], dict[str, str]]
+
+
+def read_events(data: Iterable[str], basis: str = "", before: str = "") -> Iterator[StreamEvent]:
     """The events of a reply whose server-sent events hold `data`, JSON texts of which the last is `message_stop`.
 
-    `basis` is kept beside each block of thinking: it says of which request the block is a part.
+    Beside each block of thinking is kept that it is bound to this `basis`, and to what was said `before`.
 
     Raises:
         ProviderError: when it fails before any output, in a way that may pass.
     """
-    reply = _Reply(basis)
+    reply = _Reply(functools.partial(bound, basis, before))
     failure: ProviderError | None = None
     try:
         for text in data:
@@ -66,7 +71,7 @@ class _Part:
     raw: dict[str, Any]
     pieces: list[str] = field(default_factory=list[str])
 
-    def block(self, basis: str) -> Block:
+    def block(self, bind: Bind) -> Block:
         kind, text = as_str(self.raw.get("type")), "".join(self.pieces)
         match kind:
             case "text":
@@ -74,11 +79,11 @@ class _Part:
             case "thinking":
                 signature = self.raw.get("signature")
                 return ThinkingContent(
-                    text, provider_data=kept(PROVIDER, {"signature": signature, "basis": basis} if signature else {})
+                    text, provider_data=kept(PROVIDER, {"signature": signature} | bind(text) if signature else {})
                 )
             case "redacted_thinking":
                 return ThinkingContent(
-                    "", redacted=True, provider_data=kept(PROVIDER, {"data": self.raw.get("data"), "basis": basis})
+                    "", redacted=True, provider_data=kept(PROVIDER, {"data": self.raw.get("data")} | bind(""))
                 )
             case "tool_use":
                 arguments, raw_arguments = self._input(text)
@@ -109,8 +114,8 @@ class _Part:
 class _Reply:
     """What has come of a reply."""
 
-    def __init__(self, basis: str) -> None:
-        self.basis = basis
+    def __init__(self, bind: Bind) -> None:
+        self.bind = bind
         self.count = 0
         self.open: dict[Any, _Part] = {}
         self.calls = 0
@@ -131,7 +136,7 @@ class _Reply:
                 yield from self._grow(event.get("index"), as_dict(event.get("delta")))
             case "content_block_stop":
                 if part := self.open.pop(event.get("index"), None):
-                    yield BlockEnd(part.index, part.block(self.basis))
+                    yield BlockEnd(part.index, part.block(self.bind))
             case "message_delta":
                 self._update(as_dict(event.get("delta")) | {"usage": event.get("usage")})
             case "message_stop":
@@ -153,7 +158,7 @@ class _Reply:
         part = _Part(self.count, dict(raw))
         self.count += 1
         self.open[position] = part
-        block = part.block(self.basis)
+        block = part.block(self.bind)
         self.calls += isinstance(block, ToolCall)
         yield BlockStart(part.index, block)
         if raw.get("type") in ("text", "thinking"):
@@ -183,7 +188,7 @@ class _Reply:
 
     def end(self, failure: ProviderError | None) -> Iterator[StreamEvent]:
         for part in self.open.values():
-            yield BlockEnd(part.index, part.block(self.basis))
+            yield BlockEnd(part.index, part.block(self.bind))
         failure = failure or self._refusal()
         yield closing(
             failure,

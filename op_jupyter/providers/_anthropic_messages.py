@@ -25,19 +25,21 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._anthropic_events import PROVIDER
+from op_jupyter.providers._claude import digest, is_bound
 from op_jupyter.providers._messages import call_id, join_text, own_of
 from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 THINKING = ("thinking", "redacted_thinking")
 
 
-def turns(messages: list[Message], basis: str) -> list[dict[str, Any]]:
-    """The turns of the conversation; of its thinking what was thought on the same `basis`.
+def turns(messages: list[Message], basis: str) -> tuple[list[dict[str, Any]], str]:
+    """The turns of the conversation, and what stands for all of them; of its thinking what is bound to this `basis`.
 
     All that follows one reply is one turn: the results of its calls, and then what the person says.
     """
     server_calls = _server_calls(messages)
     found: list[dict[str, Any]] = []
+    before = basis
     for message in messages:
         match message:
             case UserMessage():
@@ -45,19 +47,16 @@ def turns(messages: list[Message], basis: str) -> list[dict[str, Any]]:
             case ToolResultMessage():
                 role, content = "user", [_result(message)]
             case AssistantMessage():
-                role, content = "assistant", _said(message, basis, server_calls)
+                role, content = "assistant", _said(message, basis, before, server_calls)
             case _:
                 assert_never(message)
         if role == "user" and found and found[-1]["role"] == role:
             found[-1]["content"] += content
         elif content:
             found.append({"role": role, "content": content})
-    return found
-
-
-def called_functions(messages: list[Message]) -> list[str]:
-    """The names of the functions that were called, each once."""
-    return list(dict.fromkeys(call.name for reply in _replies(messages) for call in reply.tool_calls))
+        if content:
+            before = digest(before, role, content)
+    return found, before
 
 
 def container(messages: list[Message]) -> str | None:
@@ -96,23 +95,26 @@ def _result(message: ToolResultMessage) -> dict[str, Any]:
 # -------------------------------------------------------------------- what the model said
 
 
-def _said(message: AssistantMessage, basis: str, server_calls: set[str]) -> list[dict[str, Any]]:
+def _said(message: AssistantMessage, basis: str, before: str, server_calls: set[str]) -> list[dict[str, Any]]:
     """The blocks of `message` that can be sent."""
-    said = [_said_block(block, basis, server_calls) for block in message.content]
-    thinks = any(block and block["type"] in THINKING for block in said)
+    thoughts = [block for block in message.content if isinstance(block, ThinkingContent) and own_of(block, PROVIDER)]
+    # One is bound to those before it.
+    thinks = all(is_bound(own_of(block, PROVIDER), basis, before, block.thinking) for block in thoughts)
+    said = [_said_block(block, thinks, server_calls) for block in message.content]
+    shows = any(block and block["type"] in THINKING for block in said)
     # A blank text is refused, but beside signed thinking each block has to keep its place.
-    content = [block for block in said if block and (thinks or block["type"] != "text" or block["text"].strip())]
+    content = [block for block in said if block and (shows or block["type"] != "text" or block["text"].strip())]
     while content and content[-1]["type"] in THINKING and message.stop_reason != "tool_use":
         content.pop()  # refused at the end of a reply
     return content
 
 
-def _said_block(block: Block, basis: str, server_calls: set[str]) -> dict[str, Any] | None:
+def _said_block(block: Block, thinks: bool, server_calls: set[str]) -> dict[str, Any] | None:
     match block:
         case TextContent():
             return _text(block)
         case ThinkingContent():
-            return _thinking(block) if own_of(block, PROVIDER).get("basis") == basis else None
+            return _thinking(block) if thinks and own_of(block, PROVIDER) else None
         case ToolCall():
             caller = as_dict(own_of(block, PROVIDER).get("caller"))
             known = {"caller": caller} if caller.get("tool_id") in server_calls else {}

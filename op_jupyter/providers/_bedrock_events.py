@@ -5,10 +5,11 @@ A pure function over headers and payloads; no network here, and no SDK.
 
 from __future__ import annotations
 
+import functools
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import (
@@ -21,6 +22,7 @@ from op_jupyter.messages import (
     ToolCall,
     Usage,
 )
+from op_jupyter.providers._claude import bound
 from op_jupyter.providers._messages import kept
 from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
@@ -44,15 +46,20 @@ _FILTERED = {
 }
 
 
-def read_events(messages: Iterable[tuple[Mapping[str, Any], bytes]], basis: str = "") -> Iterator[StreamEvent]:
+Bind: TypeAlias = Callable[[str], dict[str, str]]
+
+
+def read_events(
+    messages: Iterable[tuple[Mapping[str, Any], bytes]], basis: str = "", before: str = ""
+) -> Iterator[StreamEvent]:
     """The events of a reply whose event stream has `messages`, each its headers and its payload, which is JSON.
 
-    `basis` is kept beside each block of signed reasoning: it says of which request the block is a part.
+    Beside each block of signed reasoning is kept that it is bound to this `basis`, and to what was said `before`.
 
     Raises:
         ProviderError: when it fails before any output, in a way that may pass.
     """
-    reply = _Reply(basis)
+    reply = _Reply(functools.partial(bound, basis, before))
     failure: ProviderError | None = None
     try:
         for headers, payload in messages:
@@ -81,16 +88,16 @@ class _Part:
     signature: str = ""
     results: list[Any] = field(default_factory=list[Any])
 
-    def block(self, basis: str) -> Block:
+    def block(self, bind: Bind) -> Block:
         text = "".join(self.pieces)
         match self.kind:
             case "text":
                 return TextContent(text)
             case "reasoning":
-                own = {"signature": self.signature, "basis": basis}
+                own = {"signature": self.signature} | bind(text)
                 return ThinkingContent(text, provider_data=kept(PROVIDER, own if self.signature else {}))
             case "redacted":
-                own = {"redactedContent": _joined(self.pieces), "basis": basis}
+                own = {"redactedContent": _joined(self.pieces)} | bind("")
                 return ThinkingContent("", redacted=True, provider_data={PROVIDER: own})
             case "toolUse":
                 arguments, raw_arguments = parse_arguments(text)
@@ -117,8 +124,8 @@ def _joined(pieces: list[str]) -> str:
 class _Reply:
     """What has come of a reply."""
 
-    def __init__(self, basis: str) -> None:
-        self.basis = basis
+    def __init__(self, bind: Bind) -> None:
+        self.bind = bind
         self.count = 0
         self.open: dict[Any, _Part] = {}
         self.citations: dict[Any, list[Any]] = {}
@@ -156,7 +163,7 @@ class _Reply:
         yield from self._stop(position)
         part = self.open[position] = _Part(self.count, kind, start)
         self.count += 1
-        block = part.block(self.basis)
+        block = part.block(self.bind)
         self.calls += isinstance(block, ToolCall)
         yield BlockStart(part.index, block)
         return part
@@ -207,7 +214,7 @@ class _Reply:
 
     def _stop(self, position: Any) -> Iterator[StreamEvent]:
         if part := self.open.pop(position, None):
-            yield BlockEnd(part.index, part.block(self.basis))
+            yield BlockEnd(part.index, part.block(self.bind))
         if citations := self.citations.pop(position, None):
             block = _server("", citations=citations)
             yield BlockStart(self.count, block)

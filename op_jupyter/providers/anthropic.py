@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection, Model, Request, ToolSpec, _sdk
 from op_jupyter.providers._anthropic_events import PROVIDER, error_words, read_events
-from op_jupyter.providers._anthropic_messages import called_functions, container, turns
+from op_jupyter.providers._anthropic_messages import container, turns
+from op_jupyter.providers._claude import called_functions, cannot_be_forced, digest, last_turns_marked
 from op_jupyter.providers._http import environment_of, given_client, key_of, making_a_client
 from op_jupyter.providers._shared import ProviderError, listed, stream_with_retries
-from op_jupyter.providers._wire import as_dict, as_list, to_json
+from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicBedrock, AnthropicBedrockMantle, AnthropicVertex
@@ -49,7 +49,7 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
         "/v1/messages",
         request_body(request),
         request.connection,
-        lambda data: read_events(data, basis(request)),
+        lambda data: read_events(data, basis(request), before(request)),
         headers={"anthropic-beta": betas} if betas else {},
         decoders={"application/vnd.amazon.eventstream": functools.partial(_frames, client)},
     )
@@ -72,11 +72,10 @@ def request_body(request: Request) -> dict[str, Any]:
     Raises:
         ProviderError: when a model is to think and its pick is forced, which does not go together.
     """
-    body = {"messages": turns(request.messages, basis(request))} | _settings(request)
+    body = {"messages": turns(request.messages, basis(request))[0]} | _settings(request)
     has_budget = as_dict(body.get("thinking")).get("type") == "enabled"
     if has_budget and as_dict(body.get("tool_choice")).get("type") in ("any", "tool"):
-        wish = 'leave tool_choice at "auto", or take thinking out of the options'
-        raise ProviderError(f"Claude cannot think and be made to pick a function: {wish}", "setup")
+        raise cannot_be_forced()
     if "cache_control" not in body:
         return _marked_for_cache(body)
     return {name: value for name, value in body.items() if name != "cache_control" or value is not None}
@@ -85,11 +84,20 @@ def request_body(request: Request) -> dict[str, Any]:
 def basis(request: Request) -> str:
     """What stands for all that thinking is bound to, but for the messages before it.
 
-    Newer models refuse what another one has thought, or what was thought under another system prompt or other tools.
+    Other models than Claude have nothing but their name for it.
     """
     settings = _settings(request)
-    bound_to = [settings.get(name) for name in ("model", "system", "tools")]
-    return sha256(to_json(bound_to)).hexdigest()[:16]
+    bound_to = ("model", "system", "tools") if _is_claude(request) else ("model",)
+    return digest(*map(settings.get, bound_to))
+
+
+def before(request: Request) -> str:
+    """What stands for the messages before the reply, where thinking is bound to them."""
+    return turns(request.messages, basis(request))[1] if _is_claude(request) else ""
+
+
+def _is_claude(request: Request) -> bool:
+    return "claude" in as_str(_settings(request)["model"])
 
 
 def _settings(request: Request) -> dict[str, Any]:
@@ -130,17 +138,9 @@ def _tool_choice(request: Request) -> dict[str, Any]:
 def _marked_for_cache(body: dict[str, Any]) -> dict[str, Any]:
     """`body`, so that what it has in common with the next one is cached, and what the one before had is found.
 
-    A mark on the system prompt covers the tools too. From a mark the server looks back over 20 blocks only: so the
-    turn that was the last one before has its mark again.
+    A mark on the system prompt covers the tools too.
     """
-    messages = as_list(body["messages"])
-    asked = [position for position, turn in enumerate(messages) if as_dict(turn).get("role") == "user"]
-    marked: dict[str, Any] = {
-        "messages": [
-            turn | {"content": _marked(turn["content"])} if position in asked[-2:] else turn
-            for position, turn in enumerate(messages)
-        ]
-    }
+    marked: dict[str, Any] = {"messages": last_turns_marked(body["messages"], _marked)}
     for name in ("system", "tools"):
         if body.get(name):
             return body | marked | {name: _marked(body[name])}
