@@ -183,6 +183,10 @@ def listed(connection: Connection, ask: Callable[[], Iterable[str]]) -> list[str
         return sorted(ask())
     except ProviderError as error:
         raise RunError(_clean(str(error), connection), kind=error.kind) from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # an SDK does not look at what it reads
+        reason = _clean(f"{type(error).__name__}: {error}", connection)
+        message = f"The server did not answer with a list of models ({reason}): is base_url right?"
+        raise RunError(message, kind="provider") from None
     except Exception as error:
         raise RunError(_clean(f"{type(error).__name__}: {error}", connection), kind="provider") from None
 
