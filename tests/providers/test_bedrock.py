@@ -97,6 +97,29 @@ class TestBedrock(Conformance):
         end = self.ask(server).end
         assert (end.error_kind, "text/html" in (end.error_message or "")) == ("provider", True)
 
+    @pytest.mark.parametrize("case", ["nothing changed", "the front is gone", "a key was in it"])
+    def test_thinking_goes_back_while_it_and_all_before_it_are_as_they_were(
+        self, server: WireServer, monkeypatch: pytest.MonkeyPatch, case: str
+    ) -> None:
+        monkeypatch.setenv("HF_TOKEN", "hf_0123456789abcdefgh")
+        thought = "Is it hf_0123456789abcdefgh?" if case == "a key was in it" else "Hm"
+        first = whole(reasoning(0, thought), call(1, "c1", "add", '{"a": 1, "b": 2}'), stop_reason="tool_use")
+        second = whole(reasoning(0, "3"), call(1, "c2", "add", '{"a": 3, "b": 4}'), stop_reason="tool_use")
+        server.script = [
+            self.adapter.answer("Hello"),
+            self.adapter.streamed(first),
+            self.adapter.streamed(second),
+            self.adapter.answer("It is 7."),
+            self.adapter.answer("Yes."),
+        ]
+        asking = runtime(server)
+        asking.exec("Hi", tools=[add])
+        asking.exec("1 + 2 + 4?", tools=[add], history=ended(asking))
+        kept = ended(asking)[2:] if case == "the front is gone" else ended(asking)
+        asking.exec("Sure?", tools=[add], history=kept)
+        thoughts = [str(asked.body["messages"]).count("c2ln") for asked in server.asked]
+        assert thoughts == [0, 0, 1, 2, 2 if case == "nothing changed" else 0]
+
     # ------------------------------------------------------------ errors
 
     @pytest.mark.parametrize(
@@ -220,6 +243,12 @@ def now() -> str:
 def never() -> str:
     """Must not run."""
     raise AssertionError
+
+
+def ended(asked: Runtime) -> list[Any]:
+    """The conversation as it was when its last run ended."""
+    assert asked.last_run is not None
+    return asked.last_run.messages
 
 
 def runtime(server: WireServer, **settings: Any) -> Runtime:
