@@ -9,27 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from op_jupyter import RunError, Runtime
-from tests.providers.bedrock_wire import without_account
-from tests.providers.test_switching import SPEAKERS
+from op_jupyter import RunError
+from tests.providers.adapters import ADAPTERS
 from tests.providers.wire_server import WireServer
 
 TRUSTED = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
 
 
 @pytest.fixture(autouse=True)
-def a_plain_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    without_account(monkeypatch, tmp_path)
+def a_plain_network(monkeypatch: pytest.MonkeyPatch, no_account: None) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *TRUSTED):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
 
 def asked(name: str, url: str) -> str:
-    adapter = SPEAKERS[name].adapter
-    connection = adapter.connection(url)
-    runtime = Runtime(adapter.model(), api_key=connection.api_key, base_url=connection.base_url, max_retries=0)
-    return runtime.exec("1 + 2?", tools=[])
+    return ADAPTERS[name].runtime(url, max_retries=0).exec("1 + 2?", tools=[])
 
 
 def failure(name: str, url: str) -> RunError:
@@ -39,13 +34,13 @@ def failure(name: str, url: str) -> RunError:
     return raised.value
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_name_that_nobody_knows_asks_for_the_address(name: str) -> None:
     error = failure(name, "http://nowhere.invalid")
     assert error.kind == "connection" and "nowhere.invalid" in str(error) and "address right" in str(error)
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_proxy_that_does_not_answer_is_named_without_its_password(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://ada:lovelace@127.0.0.1:9")
     error = failure(name, "https://api.example.com")
@@ -53,12 +48,12 @@ def test_a_proxy_that_does_not_answer_is_named_without_its_password(name: str, m
     assert "lovelace" not in str(error)
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_proxy_that_is_set_after_the_first_question_counts_for_the_next(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with WireServer().running() as server:
-        server.script = [SPEAKERS[name].adapter.answer("It is 3.")]
+        server.script = [ADAPTERS[name].answer("It is 3.")]
         assert "nobody.invalid" in str(failure(name, "http://nobody.invalid"))
         monkeypatch.setenv("HTTP_PROXY", server.url)
         assert asked(name, "http://nobody.invalid") == "It is 3."
@@ -79,7 +74,7 @@ def tls(tmp_path: Path) -> Iterator[tuple[WireServer, Path]]:
         yield server, certificate
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_certificate_of_ones_own_is_refused_until_it_is_named(
     name: str, tls: tuple[WireServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,11 +83,11 @@ def test_a_certificate_of_ones_own_is_refused_until_it_is_named(
     variable = "AWS_CA_BUNDLE" if name == "bedrock" else "SSL_CERT_FILE"
     assert error.kind == "connection" and f"certificate in {variable}" in str(error)
     monkeypatch.setenv(variable, str(certificate))
-    server.script = [SPEAKERS[name].adapter.answer("It is 3.")]
+    server.script = [ADAPTERS[name].answer("It is 3.")]
     assert asked(name, server.url) == "It is 3."
 
 
-@pytest.mark.parametrize("name", [name for name in SPEAKERS if name != "bedrock"])
+@pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "bedrock"])
 def test_certificates_that_are_not_there_are_a_matter_of_set_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     error = failure(name, "https://127.0.0.1:1")
