@@ -32,7 +32,7 @@ from op_jupyter.providers._wire import to_json
 from op_jupyter.testing import call, scripted
 from tests.conversation import add, playing
 from tests.providers.adapter import KEY, Call
-from tests.providers.test_openai_chat import OpenAIChat
+from tests.providers.chat_wire import OpenAIChat
 from tests.providers.validity import check_chat
 from tests.providers.wire_server import WireServer
 

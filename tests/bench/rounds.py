@@ -6,7 +6,6 @@ The same answers, in one process, the server in another. The least of several tu
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -48,7 +47,6 @@ class Cost:
 
 def cost_of_rounds(adapter: Adapter, earlier: int, turns: int = 10) -> Cost:
     """The cost of 40 rounds after a history of `earlier` messages; each round adds two."""
-    os.environ["AWS_REGION"] = "us-east-1"  # for the one that needs a place
     reply = adapter.reply(REPLY, Usage(input=10, output=5))
     with WireServer().running() as recorder:
         recorder.script = [adapter.streamed(reply)] * ROUNDS

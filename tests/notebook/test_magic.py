@@ -13,7 +13,7 @@ from IPython.utils.capture import CapturedIO, capture_output
 from op_jupyter.testing import call
 from tests.notebook.conftest import MakeCassette
 from tests.providers.adapter import KEY, wait_for
-from tests.providers.test_openai_chat import OpenAIChat
+from tests.providers.chat_wire import OpenAIChat
 from tests.providers.wire_server import Answer, WireServer
 
 SETUP = """

@@ -10,7 +10,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from op_jupyter import Runtime
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent, StreamRetry, apply_update
 from op_jupyter.messages import Block, TextContent, ToolCall, Usage
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
@@ -66,6 +68,11 @@ class Adapter(ABC):
     @abstractmethod
     def model_lists(self, names: list[str]) -> list[bytes]:
         """The bodies of the responses that say which models there are."""
+
+    def runtime(self, url: str, **settings: Any) -> Runtime:
+        """A runtime that asks the server at `url`."""
+        connection = self.connection(url)
+        return Runtime(self.model(), api_key=connection.api_key, base_url=connection.base_url, **settings)
 
     def beginning(self, text: str) -> list[bytes]:
         """A reply that says `text` and stops there, without its closing event."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import struct
 from base64 import b64decode, b64encode
 from binascii import crc32
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from op_jupyter.history import replayable
 from op_jupyter.messages import (
@@ -40,20 +36,6 @@ SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 TOKEN = "FwoGZXIvYXdzEXAMPLETOKEN+/abcdefghijklmnop=="
 
 Event = tuple[str, dict[str, Any]]
-
-
-def without_account(monkeypatch: pytest.MonkeyPatch, empty: Path) -> None:
-    """Let nothing be seen of an account that this machine may have; `empty` is a folder."""
-    import boto3
-
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(empty / name))
-    monkeypatch.setenv("HOME", str(empty))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_REGION", "eu-north-1")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
 def account(**more: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from op_jupyter import Runtime
 from op_jupyter.errors import RunError
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart
 from op_jupyter.messages import Message, Usage, UserMessage
@@ -22,6 +21,7 @@ from tests.providers.adapter import ADD, KEY, NOW, Adapter, Call, Reader, Reply,
 from tests.providers.wire_server import Answer, Ending, WireServer
 
 
+@pytest.mark.usefixtures("no_account")
 class Conformance:
     """The tests. A subclass whose name begins with `Test` sets `adapter`."""
 
@@ -115,8 +115,7 @@ class Conformance:
     ) -> None:
         complete = self.adapter.reply(["It is 3."], Usage())
         server.script = [self.adapter.streamed(complete, then="silent"), self.adapter.answer("Again 3.")]
-        connection = self.adapter.connection(server.url)
-        runtime = Runtime(self.adapter.model(), api_key=connection.api_key, base_url=connection.base_url, timeout=30)
+        runtime = self.adapter.runtime(server.url, timeout=30)
         started = time.monotonic()
         assert [runtime.exec("1 + 2?", tools=[]) for _ in range(2)] == ["It is 3.", "Again 3."]
         assert time.monotonic() - started < 10

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -21,13 +19,6 @@ from tests.providers.adapter import ADD, KEY, Reply
 from tests.providers.anthropic_wire import Anthropic, block, call, event, message_start, text, thinking, whole
 from tests.providers.conformance import Conformance
 from tests.providers.wire_server import Answer, WireServer
-
-
-@pytest.fixture(autouse=True)
-def no_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
 
 
 class TestAnthropic(Conformance):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,17 +22,11 @@ from tests.providers.bedrock_wire import (
     reasoning,
     text,
     whole,
-    without_account,
 )
 from tests.providers.conformance import Conformance
 from tests.providers.wire_server import Answer, WireServer
 
 pytest.importorskip("boto3", reason="needs op_jupyter[bedrock]")
-
-
-@pytest.fixture(autouse=True)
-def no_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    without_account(monkeypatch, tmp_path)
 
 
 class TestBedrock(Conformance):

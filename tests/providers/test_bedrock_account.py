@@ -17,23 +17,13 @@ from op_jupyter.providers import Connection, Request
 from op_jupyter.providers._bedrock_connection import client_of
 from op_jupyter.providers.bedrock import model
 from tests.providers.adapter import ADD, KEY, Reader, Reply
-from tests.providers.bedrock_wire import CLAUDE, SECRET, Bedrock, account, without_account
+from tests.providers.bedrock_wire import CLAUDE, SECRET, Bedrock, account
 from tests.providers.wire_server import Answer, WireServer
 
 boto3 = pytest.importorskip("boto3", reason="needs op_jupyter[bedrock]")
+pytestmark = pytest.mark.usefixtures("no_account")
 
 bedrock = Bedrock()
-
-
-@pytest.fixture(autouse=True)
-def no_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    without_account(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def server() -> Iterator[WireServer]:
-    with WireServer().running() as server:
-        yield server
 
 
 def one_end(connection: Connection) -> StreamEnd:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,12 +21,6 @@ from tests.providers.adapter import ADD, KEY, Reply
 from tests.providers.conformance import Conformance
 from tests.providers.gemini_wire import COUNTED, MODEL, Gemini, call, chunk, event, text, thought, whole
 from tests.providers.wire_server import Answer, WireServer
-
-
-@pytest.fixture(autouse=True)
-def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("GOOGLE_", "GEMINI_"))]:
-        monkeypatch.delenv(name)
 
 
 class TestGemini(Conformance):

@@ -12,26 +12,21 @@ import pytest
 from op_jupyter import RunError, Runtime
 from op_jupyter.providers import list_models
 from tests.providers.adapter import KEY
-from tests.providers.bedrock_wire import without_account
-from tests.providers.test_switching import SPEAKERS
+from tests.providers.adapters import ADAPTERS
 from tests.providers.wire_server import Answer, WireServer
 
 TRUSTED = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
 
 
 @pytest.fixture(autouse=True)
-def a_plain_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    without_account(monkeypatch, tmp_path)
+def a_plain_network(monkeypatch: pytest.MonkeyPatch, no_account: None) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *TRUSTED):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
 
 def asked(name: str, url: str) -> str:
-    adapter = SPEAKERS[name].adapter
-    connection = adapter.connection(url)
-    runtime = Runtime(adapter.model(), api_key=connection.api_key, base_url=connection.base_url, max_retries=0)
-    return runtime.exec("1 + 2?", tools=[])
+    return ADAPTERS[name].runtime(url, max_retries=0).exec("1 + 2?", tools=[])
 
 
 def failure(name: str, url: str) -> RunError:
@@ -41,13 +36,13 @@ def failure(name: str, url: str) -> RunError:
     return raised.value
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_name_that_nobody_knows_asks_for_the_address(name: str) -> None:
     error = failure(name, "http://nowhere.invalid")
     assert error.kind == "connection" and "nowhere.invalid" in str(error) and "address right" in str(error)
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_proxy_that_does_not_answer_is_named_without_its_password(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://ada:lovelace@127.0.0.1:9")
     error = failure(name, "https://api.example.com")
@@ -55,12 +50,12 @@ def test_a_proxy_that_does_not_answer_is_named_without_its_password(name: str, m
     assert "lovelace" not in str(error)
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_proxy_that_is_set_after_the_first_question_counts_for_the_next(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with WireServer().running() as server:
-        server.script = [SPEAKERS[name].adapter.answer("It is 3.")]
+        server.script = [ADAPTERS[name].answer("It is 3.")]
         assert "nobody.invalid" in str(failure(name, "http://nobody.invalid"))
         monkeypatch.setenv("HTTP_PROXY", server.url)
         assert asked(name, "http://nobody.invalid") == "It is 3."
@@ -81,7 +76,7 @@ def tls(tmp_path: Path) -> Iterator[tuple[WireServer, Path]]:
         yield server, certificate
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_certificate_of_ones_own_is_refused_until_it_is_named(
     name: str, tls: tuple[WireServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,11 +85,11 @@ def test_a_certificate_of_ones_own_is_refused_until_it_is_named(
     variable = "AWS_CA_BUNDLE" if name == "bedrock" else "SSL_CERT_FILE"
     assert error.kind == "connection" and f"certificate in {variable}" in str(error)
     monkeypatch.setenv(variable, str(certificate))
-    server.script = [SPEAKERS[name].adapter.answer("It is 3.")]
+    server.script = [ADAPTERS[name].answer("It is 3.")]
     assert asked(name, server.url) == "It is 3."
 
 
-@pytest.mark.parametrize("name", [name for name in SPEAKERS if name != "bedrock"])
+@pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "bedrock"])
 def test_certificates_that_are_not_there_are_a_matter_of_set_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     error = failure(name, "https://127.0.0.1:1")
@@ -104,9 +99,9 @@ def test_certificates_that_are_not_there_are_a_matter_of_set_up(name: str, monke
 # -------------------------------------------------------------------- what is answered instead, and what is in a key
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_key_that_was_read_from_a_file_works_with_the_line_break_at_its_end(name: str) -> None:
-    adapter = SPEAKERS[name].adapter
+    adapter = ADAPTERS[name]
     with WireServer().running() as server:
         server.script = [adapter.answer("It is 3.")]
         base_url = adapter.connection(server.url).base_url
@@ -115,24 +110,24 @@ def test_a_key_that_was_read_from_a_file_works_with_the_line_break_at_its_end(na
         assert any(value.endswith(KEY) for value in server.asked[0].headers.values())
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_key_with_a_character_that_no_key_has_is_said_at_once(name: str) -> None:
-    adapter = SPEAKERS[name].adapter
+    adapter = ADAPTERS[name]
     with pytest.raises(RunError, match="copy it once more") as raised:
         Runtime(adapter.model(), api_key="“sk-0123456789”", base_url="http://127.0.0.1:1").exec("Hi", tools=[])
     assert raised.value.kind == "auth"
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_page_in_place_of_the_list_of_models_asks_for_the_address(name: str) -> None:
     with WireServer().running() as server:
         page = Answer(pieces=[b"<html>Hello</html>"], headers={"content-type": "text/html"})
         server.script = [page, page]
         with pytest.raises(RunError, match=r"did not answer with a list of models .*: is base_url right\?"):
-            list_models(name, SPEAKERS[name].adapter.connection(server.url))
+            list_models(name, ADAPTERS[name].connection(server.url))
 
 
-@pytest.mark.parametrize("name", [name for name in SPEAKERS if name != "bedrock"])
+@pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "bedrock"])
 def test_an_error_that_comes_with_the_status_of_a_reply_says_its_reason(name: str) -> None:
     with WireServer().running() as server:
         body = b'{"error": {"message": "no credits", "code": 402}}'

@@ -8,7 +8,7 @@ import pytest
 
 from op_jupyter import RunError, Runtime
 from op_jupyter.providers import Connection, default_model, list_models, resolve
-from tests.providers.test_openai_chat import OpenAIChat
+from tests.providers.chat_wire import OpenAIChat
 from tests.providers.wire_server import Answer, WireServer
 
 CHAT = OpenAIChat()

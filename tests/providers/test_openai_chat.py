@@ -11,52 +11,13 @@ import openai
 import pytest
 
 from op_jupyter.events import StreamEnd
-from op_jupyter.messages import Usage, UserMessage
-from op_jupyter.providers import Connection, Model, Request
+from op_jupyter.messages import UserMessage
+from op_jupyter.providers import Connection, Request
 from op_jupyter.providers.openai_chat import model
-from tests.providers.adapter import KEY, Adapter, Call, Reply
-from tests.providers.chat_wire import DONE, call_delta, chunk, event
+from tests.providers.adapter import KEY, Reply
+from tests.providers.chat_wire import OpenAIChat, chunk, event
 from tests.providers.conformance import Conformance
 from tests.providers.wire_server import Answer, WireServer
-
-
-class OpenAIChat(Adapter):
-    content_type = "text/event-stream; charset=utf-8"
-
-    def model(self) -> Model:
-        return model("gpt-test")
-
-    def connection(self, url: str) -> Connection:
-        return Connection(api_key=KEY, base_url=f"{url}/v1")
-
-    def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
-        chunks = [chunk({"role": "assistant", "content": ""})]
-        position = 0
-        for part in parts:
-            if isinstance(part, str):
-                chunks.append(chunk({"content": part}))
-                continue
-            chunks.append(call_delta(index=position, id=part.id, type="function", name=part.name, arguments=""))
-            chunks += [call_delta(index=position, arguments=piece) for piece in part.pieces]
-            position += 1
-        counted = {
-            "prompt_tokens": usage.input + usage.cache_read,
-            "completion_tokens": usage.output,
-            "prompt_tokens_details": {"cached_tokens": usage.cache_read},
-            "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-        }
-        chunks += [chunk({}, "tool_calls" if position else "stop"), {"choices": [], "usage": counted}]
-        return [*map(event, chunks), DONE]
-
-    def error_event(self, message: str) -> bytes:
-        return event({"error": {"message": message, "code": None, "type": "server_error"}})
-
-    def error_body(self, message: str) -> bytes:
-        return json.dumps({"error": {"message": message, "type": "some_error", "param": None, "code": None}}).encode()
-
-    def model_lists(self, names: list[str]) -> list[bytes]:
-        models = [{"id": name, "object": "model", "created": 1, "owned_by": "openai"} for name in names]
-        return [json.dumps({"object": "list", "data": models}).encode()]
 
 
 class TestOpenAIChat(Conformance):

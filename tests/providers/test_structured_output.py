@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from op_jupyter import Runtime
 from tests.providers.adapter import Call
-from tests.providers.test_switching import SPEAKERS, no_account, plot, server
+from tests.providers.adapters import ADAPTERS
 from tests.providers.wire_server import WireServer
-
-__all__ = ["no_account", "server"]  # fixtures
 
 SCHEMA = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
 # The option that turns on the provider's own mode, where it stands in the body, and what is there.
@@ -45,20 +42,26 @@ OWN_MODE: dict[str, tuple[dict[str, Any], list[str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+def plot() -> str:
+    """Plot."""
+    return "plotted"
+
+
+@pytest.mark.usefixtures("no_account")
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_type_is_asked_for_beside_functions_and_the_mode_of_the_provider_passes_through(
     name: str, server: WireServer
 ) -> None:
-    adapter = SPEAKERS[name].adapter
-    connection = adapter.connection(server.url)
+    adapter = ADAPTERS[name]
     options, place, there = OWN_MODE[name]
     server.script = [
         adapter.answer(Call("c1", "plot", ["{}"])),
         adapter.answer("It is 3."),
         adapter.answer('{"total": 3}'),
     ]
-    runtime = Runtime(adapter.model(), api_key=connection.api_key, base_url=connection.base_url)
-    assert runtime.exec("Sum up.", tools=[plot], response_format=SCHEMA, options=options) == {"total": 3}
+    assert adapter.runtime(server.url).exec("Sum up.", tools=[plot], response_format=SCHEMA, options=options) == {
+        "total": 3
+    }
     for asked in server.asked:
         assert reduce(lambda part, key: part[key], place, asked.body) == there
         assert '\\"total\\"' in str(asked.body).replace('"', '\\"'), "not asked for in words"

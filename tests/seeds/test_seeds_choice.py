@@ -15,7 +15,7 @@ from op_jupyter.providers import openai_chat
 from op_jupyter.testing import call
 from tests.conversation import add, offered, playing, results, the_run
 from tests.providers.adapter import KEY, Call
-from tests.providers.test_openai_chat import OpenAIChat
+from tests.providers.chat_wire import OpenAIChat
 from tests.providers.wire_server import WireServer
 
 NAMED: Any = {"type": "function", "name": "add"}
