@@ -212,10 +212,12 @@ def _response_error(error: ClientError, client: Any, exchange: Exchange) -> Prov
         message = message.partition("\n")[0]  # what follows repeats all that was signed
     # An account may take a request of its own, such as that for a role.
     is_ours = error.operation_name in ("ConverseStream", "ListFoundationModels", "ListInferenceProfiles")
-    hint = next((hint for mark, hint in _HINTS.items() if is_ours and mark in f"{code} {message}"), None)
+    said_of_it = redact(message, *exchange.keys)
+    if hint := next((hint for mark, hint in _HINTS.items() if is_ours and mark in f"{code} {message}"), None):
+        said_of_it = f"{said_of_it.rstrip('. ') or code}: {hint}"
     failure = http_error(
         status if isinstance(status, int) else None,
-        ": ".join(part for part in (redact(message, *exchange.keys).rstrip(". "), hint) if part),
+        said_of_it,
         code=code,
         server=address_of(client) if is_ours else f"AWS, asked for {error.operation_name},",
         headers=as_dict(metadata.get("HTTPHeaders")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_OF_THE_NETWORK = ("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
 _HEADERS_WITH_KEYS = ("authorization", "api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token")
 
 
@@ -82,10 +83,8 @@ def environment_of(*prefixes: str) -> tuple[tuple[str, str], ...]:
 
     A client that was made by it is good for no other.
     """
-    network = re.compile(r"(?i)(\w+_proxy|ssl_cert_(file|dir)|aws_ca_bundle|requests_ca_bundle)")
-    return tuple(
-        sorted(item for item in os.environ.items() if item[0].startswith(prefixes) or network.fullmatch(item[0]))
-    )
+    names = [name for name in os.environ if name.startswith(prefixes) or name.upper().endswith(_OF_THE_NETWORK)]
+    return tuple((name, os.environ.get(name, "")) for name in sorted(names))
 
 
 # -------------------------------------------------------------------- keys and clients
@@ -133,8 +132,8 @@ def keys_in(headers: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def without_keys(events: Iterable[StreamEvent], keys: Sequence[str]) -> Iterator[StreamEvent]:
-    """The same `events`, with none of `keys` in what they say of a failure.
+def without_keys(events: Iterable[StreamEvent], keys: Callable[[], list[str]]) -> Iterator[StreamEvent]:
+    """The same `events`, with none of the `keys` in what they say of a failure.
 
     Raises:
         ProviderError: as they do, without a key too.
@@ -142,10 +141,10 @@ def without_keys(events: Iterable[StreamEvent], keys: Sequence[str]) -> Iterator
     try:
         for event in events:
             if isinstance(event, StreamEnd) and event.error_message:
-                event = replace(event, error_message=redact(event.error_message, *keys))
+                event = replace(event, error_message=redact(event.error_message, *keys()))
             yield event
     except ProviderError as error:
-        error.args = (redact(str(error), *keys),)
+        error.args = (redact(str(error), *keys()),)
         raise
 
 
@@ -153,8 +152,8 @@ def without_keys(events: Iterable[StreamEvent], keys: Sequence[str]) -> Iterator
 
 
 @contextmanager
-def body_of(response: httpx2.Response, address: str) -> Iterator[Iterator[bytes]]:
-    """The body of `response`, which came from `address`. Read to its closing event in here, it is drained and closed.
+def body_of(response: httpx2.Response, address: Callable[[], str]) -> Iterator[Iterator[bytes]]:
+    """The body of `response`, which came from that `address`: read to its closing event in here, drained, and closed.
 
     Raises:
         ProviderError: when it is a page to look at.
@@ -162,7 +161,7 @@ def body_of(response: httpx2.Response, address: str) -> Iterator[Iterator[bytes]
     try:
         kind = response.headers.get("content-type", "")
         if kind.startswith("text/html"):
-            raise ProviderError(f"{address} answered with {kind}, and not with a stream of a reply", "provider")
+            raise ProviderError(f"{address()} answered with {kind}, and not with a stream of a reply", "provider")
         body = response.iter_bytes()
         yield body
         drain(body)

@@ -13,9 +13,11 @@ from typing import Any
 from op_jupyter.messages import Block, InputBlock, Message, TextContent
 from op_jupyter.providers._wire import as_dict
 
+_ALLOWED_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
-def call_id(given: str, allowed: str = r"[\w-]{1,64}") -> str:
-    """The id of a call as it was `given`, or what stands for one that is not `allowed`, a pattern for ASCII.
+
+def call_id(given: str, allowed: re.Pattern[str] = _ALLOWED_ID) -> str:
+    """The id of a call as it was `given`, or what stands for one that is not `allowed`.
 
     It comes out the same for the call and for its result, and different for different ids.
 
@@ -23,7 +25,7 @@ def call_id(given: str, allowed: str = r"[\w-]{1,64}") -> str:
         >>> call_id("toolu_01"), call_id("functions.add:0")
         ('toolu_01', 'call_2aab2b9e6b10fe772400632ac9927cd9')
     """
-    if re.fullmatch(allowed, given, re.ASCII):
+    if allowed.fullmatch(given):
         return given
     return f"call_{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 

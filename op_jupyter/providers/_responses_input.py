@@ -27,7 +27,7 @@ from op_jupyter.providers._messages import call_id, join_text, own_of
 from op_jupyter.providers._responses_events import PROVIDER
 from op_jupyter.providers._wire import as_dict, as_str, to_json
 
-ALLOWED_ID = r"(?s).{1,64}"
+ALLOWED_ID = re.compile(".{1,64}", re.DOTALL)
 
 # What the server asks its client to do, and nobody here does.
 ASKED_OF_CLIENT = (
@@ -99,7 +99,7 @@ def _said(message: AssistantMessage, answered: set[str], *, is_own: bool, is_sto
         item = _item(block, is_own=is_own)
         if item is None or not _can_be_sent(item, answered, is_stored=is_stored):
             continue
-        item = {name: value for name, value in item.items() if name != "id" or re.fullmatch(ALLOWED_ID, as_str(value))}
+        item = {name: value for name, value in item.items() if name != "id" or ALLOWED_ID.fullmatch(as_str(value))}
         if item["type"] == "reasoning":
             # Refused without what came of it.
             thoughts.append(item)

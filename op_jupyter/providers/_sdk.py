@@ -5,6 +5,7 @@ Nothing here knows what stands in a body or in a reply, nor how a client is made
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -57,7 +58,7 @@ def reply(
         ProviderError: when there is no such reply.
     """
     response = _send(sdk, client, path, to_json(body), connection, headers or {})
-    address = address_of(client.base_url)
+    address = functools.partial(address_of, client.base_url)  # which takes its time
     kind = response.headers.get("content-type", "")
 
     def data() -> Iterator[str]:
@@ -67,11 +68,11 @@ def reply(
                 return
             whole = b"".join(islice(raw, 100))
         except Exception as error:
-            raise connection_error(error, address, connection.timeout) from error
-        raise _in_place_of_a_stream(sdk, kind, whole, address)
+            raise connection_error(error, address(), connection.timeout) from error
+        raise _in_place_of_a_stream(sdk, kind, whole, address())
 
     with body_of(response, address) as raw:
-        yield from without_keys(read(data()), keys_sent(response))
+        yield from without_keys(read(data()), lambda: keys_sent(response))
 
 
 def offered(sdk: Sdk, client: Any, connection: Connection) -> list[str]:
@@ -119,15 +120,15 @@ def _failures(sdk: Sdk, client: Any, seconds: float) -> Iterator[None]:
     import httpx2
 
     module = import_module(sdk.name)
-    address = address_of(client.base_url)
+    address = functools.partial(address_of, client.base_url)
     try:
         yield
     except module.APIStatusError as error:
-        raise _status_error(sdk, error, address) from error
+        raise _status_error(sdk, error, address()) from error
     except module.APIConnectionError as error:
-        raise connection_error(error.__cause__ or error, address, seconds) from error
+        raise connection_error(error.__cause__ or error, address(), seconds) from error
     except httpx2.RequestError as error:  # in the body of an error
-        raise connection_error(error, address, seconds) from error
+        raise connection_error(error, address(), seconds) from error
 
 
 def _status_error(sdk: Sdk, error: Any, address: str) -> ProviderError:

@@ -42,14 +42,15 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = _client(request.connection)
+    body, before = _asked(request)
     betas = ",".join(map(str, as_list(request.options.get("betas"))))
     return _sdk.reply(
         SDK,
         client,
         "/v1/messages",
-        request_body(request),
+        body,
         request.connection,
-        lambda data: read_events(data, basis(request), before(request)),
+        lambda data: read_events(data, basis(request), before),
         headers={"anthropic-beta": betas} if betas else {},
         decoders={"application/vnd.amazon.eventstream": functools.partial(_frames, client)},
     )
@@ -72,13 +73,21 @@ def request_body(request: Request) -> dict[str, Any]:
     Raises:
         ProviderError: when a model is to think and its pick is forced, which does not go together.
     """
-    body = {"messages": turns(request.messages, basis(request))[0]} | _settings(request)
+    return _asked(request)[0]
+
+
+def _asked(request: Request) -> tuple[dict[str, Any], str]:
+    """The body, and what stands for its messages where thinking is bound to them."""
+    settings, bound_to = _settings(request), basis(request)
+    messages, before = turns(request.messages, bound_to)
+    body = {"messages": messages} | settings
     has_budget = as_dict(body.get("thinking")).get("type") == "enabled"
     if has_budget and as_dict(body.get("tool_choice")).get("type") in ("any", "tool"):
         raise cannot_be_forced()
     if "cache_control" not in body:
-        return _marked_for_cache(body)
-    return {name: value for name, value in body.items() if name != "cache_control" or value is not None}
+        body = _marked_for_cache(body)
+    sent = {name: value for name, value in body.items() if name != "cache_control" or value is not None}
+    return sent, before if _is_claude(settings) else ""
 
 
 def basis(request: Request) -> str:
@@ -87,17 +96,11 @@ def basis(request: Request) -> str:
     Other models than Claude have nothing but their name for it.
     """
     settings = _settings(request)
-    bound_to = ("model", "system", "tools") if _is_claude(request) else ("model",)
-    return digest(*map(settings.get, bound_to))
+    return digest(*map(settings.get, ("model", "system", "tools") if _is_claude(settings) else ("model",)))
 
 
-def before(request: Request) -> str:
-    """What stands for the messages before the reply, where thinking is bound to them."""
-    return turns(request.messages, basis(request))[1] if _is_claude(request) else ""
-
-
-def _is_claude(request: Request) -> bool:
-    return "claude" in as_str(_settings(request)["model"])
+def _is_claude(settings: dict[str, Any]) -> bool:
+    return "claude" in as_str(settings["model"])
 
 
 def _settings(request: Request) -> dict[str, Any]:

@@ -62,7 +62,8 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = client_of(request.connection)
-    exchange = send(client, request.model, to_json(request_body(request)), request.connection)
+    asked, before = _asked(request)
+    exchange = send(client, request.model, to_json(asked), request.connection)
     headers, raw = exchange.response["headers"], exchange.response["body"]
     try:
         kind = as_str(headers.get("content-type"))
@@ -71,8 +72,8 @@ def _attempt(request: Request) -> Iterator[StreamEvent]:
             raise ProviderError(message, "provider")
         body = raw.stream()
         messages = _messages(body, client, request.connection.timeout)
-        events = read_events(messages, basis(request), before(request))
-        yield from without_keys(events, exchange.keys)
+        events = read_events(messages, basis(request), before)
+        yield from without_keys(events, lambda: exchange.keys)
         drain(body)
     finally:
         raw.close()
@@ -111,28 +112,30 @@ def request_body(request: Request) -> dict[str, Any]:
     Raises:
         ProviderError: when a model is to think and its pick is forced, which does not go together.
     """
+    return _asked(request)[0]
+
+
+def _asked(request: Request) -> tuple[dict[str, Any], str]:
+    """The body, and what stands for its messages."""
     name = request.model
     settings = _settings(request)
     # The name of an ARN does not say what model it is: what fits all is sent.
-    body = {"messages": turns(request.messages, basis(request), _is_claude_or_nova(name))[0]} | settings
+    messages, before = turns(request.messages, basis(request), _is_claude_or_nova(name))
+    body = {"messages": messages} | settings
     thinking = as_dict(as_dict(body.get("additionalModelRequestFields")).get("thinking"))
     forced = as_dict(as_dict(body.get("toolConfig")).get("toolChoice")).keys() & {"any", "tool"}
     if thinking.get("type") == "enabled" and forced:
         raise cannot_be_forced()
     caches = _is_claude_or_nova(name) and not re.search(_TOO_OLD_FOR_CACHE, name)
     mark = request.options.get("cachePoint", {"type": "default"} if caches else None)
-    return body if mark is None else _marked_for_cache(body, {"cachePoint": mark}, tools="claude" in name)
+    marked = body if mark is None else _marked_for_cache(body, {"cachePoint": mark}, tools="claude" in name)
+    return marked, before
 
 
 def basis(request: Request) -> str:
     """What stands for all that reasoning is bound to, but for the messages before it."""
     settings = _settings(request)
     return digest(request.model, settings.get("system"), as_dict(settings.get("toolConfig")).get("tools"))
-
-
-def before(request: Request) -> str:
-    """What stands for the messages before the reply."""
-    return turns(request.messages, basis(request), _is_claude_or_nova(request.model))[1]
 
 
 def _is_claude_or_nova(name: str) -> bool:

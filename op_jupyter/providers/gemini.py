@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -77,10 +77,10 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = _client(request.connection)
     response = _send(client, request)
-    kind, address = response.headers.get("content-type", ""), _address(client)
+    kind, address = response.headers.get("content-type", ""), functools.partial(_address, client)
     with body_of(response, address) as body:
         events = read_events(_data(body, address, kind, request.connection.timeout))
-        yield from without_keys(events, keys_sent(response))
+        yield from without_keys(events, lambda: keys_sent(response))
 
 
 # -------------------------------------------------------------------- the request
@@ -241,7 +241,7 @@ def _prepared(client: Client, request: Request) -> HttpRequest:
     return prepared
 
 
-def _data(body: Iterator[bytes], address: str, kind: str, seconds: float) -> Iterator[str]:
+def _data(body: Iterator[bytes], address: Callable[[], str], kind: str, seconds: float) -> Iterator[str]:
     """The JSON texts in `body`, whose content type is `kind`: events, or one list of all the chunks.
 
     Raises:
@@ -253,7 +253,7 @@ def _data(body: Iterator[bytes], address: str, kind: str, seconds: float) -> Ite
         else:
             yield from _events(body)
     except Exception as error:
-        raise connection_error(error, address, seconds) from error
+        raise connection_error(error, address(), seconds) from error
 
 
 def _events(body: Iterator[bytes]) -> Iterator[str]:

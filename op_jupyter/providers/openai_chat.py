@@ -6,6 +6,7 @@ given a finished body by `_openai`: keys, addresses and Azure it does well, but 
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, assert_never
@@ -26,11 +27,11 @@ from op_jupyter.providers._chat_chunks import PROVIDER, read_chunks
 from op_jupyter.providers._messages import call_id, join_text, own_of
 from op_jupyter.providers._openai import models, reply
 from op_jupyter.providers._shared import stream_with_retries
-from op_jupyter.providers._wire import as_dict, as_list, to_json
+from op_jupyter.providers._wire import as_dict, as_list, as_str, to_json
 
 __all__ = ["model", "models", "request_body", "stream"]
 
-ALLOWED_ID = r"(?s).{1,40}"
+ALLOWED_ID = re.compile(".{1,40}", re.DOTALL)
 
 
 def model(name: str) -> Model:
@@ -126,10 +127,12 @@ def _part(block: InputBlock) -> dict[str, Any]:
 
 def _field_of_reasoning(request: Request) -> str | None:
     """The field in which the model of `request` has told its reasoning in this conversation."""
-    replies = [message for message in request.messages if isinstance(message, AssistantMessage)]
-    blocks = [block for reply in replies if reply.model == request.model for block in reply.content]
-    fields = [own_of(block, PROVIDER).get("field") for block in blocks if isinstance(block, ThinkingContent)]
-    return next(filter(None, fields), None)
+    for message in request.messages:
+        if isinstance(message, AssistantMessage) and message.model == request.model:
+            for block in message.content:
+                if isinstance(block, ThinkingContent) and (field := own_of(block, PROVIDER).get("field")):
+                    return as_str(field)
+    return None
 
 
 def _assistant(message: AssistantMessage, field: str | None, *, with_extras: bool) -> Iterator[dict[str, Any]]:
