@@ -12,9 +12,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from op_jupyter import Runtime
+from op_jupyter import Run, Runtime
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent, StreamRetry, apply_update
-from op_jupyter.messages import Block, TextContent, ToolCall, Usage
+from op_jupyter.messages import (
+    AssistantMessage,
+    Block,
+    ImageContent,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from tests.providers.wire_server import Answer, Ending
 
@@ -26,6 +35,7 @@ ADD = ToolSpec(
     {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]},
 )
 NOW = ToolSpec("now", "Say what time it is.", {"type": "object", "properties": {}})
+HI = UserMessage("Hi")
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,9 @@ class Adapter(ABC):
     """How to reach a provider, and what its server says on the wire."""
 
     content_type: str
+    key_name: str  # the variable that an error names where there is no key, or a refused one
+    base_url_hint: str  # what is said behind an error that may come of a wrong address
+    client_name: str  # what a client of one's own has to be
 
     @abstractmethod
     def model(self) -> Model:
@@ -49,6 +62,10 @@ class Adapter(ABC):
     @abstractmethod
     def connection(self, url: str) -> Connection:
         """How the server at `url` is reached, with `KEY`."""
+
+    @abstractmethod
+    def other_client(self) -> Any:
+        """A client of the SDK that cannot be asked."""
 
     @abstractmethod
     def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
@@ -68,6 +85,11 @@ class Adapter(ABC):
     @abstractmethod
     def model_lists(self, names: list[str]) -> list[bytes]:
         """The bodies of the responses that say which models there are."""
+
+    def ask(self, connection: Connection) -> Reply:
+        """The reply to a question over `connection`."""
+        model = self.model()
+        return Reply(list(model.stream(Request(model.name, None, [HI], [ADD], connection=connection))))
 
     def runtime(self, url: str, **settings: Any) -> Runtime:
         """A runtime that asks the server at `url`."""
@@ -152,6 +174,16 @@ class Reader:
     def is_gone_within(self, seconds: float) -> bool:
         self._thread.join(seconds)
         return not self._thread.is_alive()
+
+
+def result(call_id: str, *content: TextContent | ImageContent, is_error: bool = False) -> ToolResultMessage:
+    """What a function called `plot` gave."""
+    return ToolResultMessage(call_id, "plot", list(content) or [TextContent("done")], is_error=is_error)
+
+
+def shown(run: Run) -> list[Block]:
+    """All that the model has said in `run`."""
+    return [block for message in run.messages if isinstance(message, AssistantMessage) for block in message.content]
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 5) -> bool:

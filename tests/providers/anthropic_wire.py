@@ -10,19 +10,15 @@ from op_jupyter.history import replayable
 from op_jupyter.messages import (
     AssistantMessage,
     Block,
-    ImageContent,
     Message,
     ServerContent,
-    TextContent,
     ThinkingContent,
-    ToolResultMessage,
     Usage,
-    UserMessage,
 )
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._anthropic_events import read_events
 from op_jupyter.providers.anthropic import basis, model, request_body
-from tests.providers.adapter import KEY, Adapter, Call, Reply
+from tests.providers.adapter import HI, KEY, Adapter, Call, Reply
 
 STOP = {"type": "message_stop"}
 PING = {"type": "ping"}
@@ -86,12 +82,20 @@ def reply_of(*pieces: bytes, basis: str = "b") -> Reply:
 
 class Anthropic(Adapter):
     content_type = "text/event-stream; charset=utf-8"
+    key_name = "ANTHROPIC_API_KEY"
+    base_url_hint = " (is base_url right? /v1/messages is added to it)"
+    client_name = "anthropic.Anthropic"
 
     def model(self) -> Model:
         return model("claude-test")
 
     def connection(self, url: str) -> Connection:
         return Connection(api_key=KEY, base_url=url)
+
+    def other_client(self) -> Any:
+        import anthropic
+
+        return anthropic.AsyncAnthropic(api_key=KEY)
 
     def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
         said = [part for part in parts if isinstance(part, str)]
@@ -120,7 +124,6 @@ class Anthropic(Adapter):
 # -------------------------------------------------------------------- what it is sent
 
 UNCACHED: dict[str, Any] = {"cache_control": None}
-HI = UserMessage("Hi")
 
 
 def request(*messages: Message, system: str | None = None, tools: Sequence[ToolSpec] = (), **changes: Any) -> Request:
@@ -135,10 +138,6 @@ def body_of(*messages: Message, **settings: Any) -> dict[str, Any]:
 
 def turns_of(*messages: Message, **settings: Any) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(turn["role"], turn["content"]) for turn in body_of(*messages, **settings)["messages"]]
-
-
-def result(call_id: str, *content: TextContent | ImageContent, is_error: bool = False) -> ToolResultMessage:
-    return ToolResultMessage(call_id, "plot", list(content) or [TextContent("done")], is_error=is_error)
 
 
 def said(*content: Block, **more: Any) -> AssistantMessage:

@@ -15,19 +15,15 @@ from op_jupyter.history import replayable
 from op_jupyter.messages import (
     AssistantMessage,
     Block,
-    ImageContent,
     Message,
     ServerContent,
-    TextContent,
     ThinkingContent,
-    ToolResultMessage,
     Usage,
-    UserMessage,
 )
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._bedrock_events import read_events
 from op_jupyter.providers.bedrock import basis, model, request_body
-from tests.providers.adapter import KEY, Adapter, Call, Reply
+from tests.providers.adapter import HI, KEY, Adapter, Call, Reply
 
 EVENT_STREAM = {"content-type": "application/vnd.amazon.eventstream"}
 CLAUDE = "us.anthropic.claude-test-v1:0"
@@ -118,12 +114,18 @@ def reply_of(*pieces: bytes, basis: str = "b") -> Reply:
 
 class Bedrock(Adapter):
     content_type = EVENT_STREAM["content-type"]
+    key_name = "AWS_PROFILE"
+    base_url_hint = ""
+    client_name = "boto3.Session"
 
     def model(self) -> Model:
         return model(CLAUDE)
 
     def connection(self, url: str) -> Connection:
         return Connection(api_key=KEY, base_url=url)
+
+    def other_client(self) -> Any:
+        return account().client("sts")
 
     def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
         said = [part for part in parts if isinstance(part, str)]
@@ -155,7 +157,6 @@ class Bedrock(Adapter):
 # -------------------------------------------------------------------- what it is sent
 
 UNCACHED: dict[str, Any] = {"cachePoint": None}
-HI = UserMessage("Hi")
 
 
 def request(*messages: Message, system: str | None = None, tools: Sequence[ToolSpec] = (), **changes: Any) -> Request:
@@ -196,10 +197,6 @@ def with_bytes(value: Any) -> Any:
 
 def turns_of(*messages: Message, **settings: Any) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(turn["role"], turn["content"]) for turn in body_of(*messages, **settings)["messages"]]
-
-
-def result(call_id: str, *content: TextContent | ImageContent, is_error: bool = False) -> ToolResultMessage:
-    return ToolResultMessage(call_id, "plot", list(content) or [TextContent("done")], is_error=is_error)
 
 
 def said(*content: Block, **more: Any) -> AssistantMessage:

@@ -38,12 +38,20 @@ def reply_of(*chunks: dict[str, Any]) -> Reply:
 
 class OpenAIChat(Adapter):
     content_type = "text/event-stream; charset=utf-8"
+    key_name = "OPENAI_API_KEY"
+    base_url_hint = " (is base_url right? Most end in /v1)"
+    client_name = "openai.OpenAI"
 
     def model(self) -> Model:
         return model("gpt-test")
 
     def connection(self, url: str) -> Connection:
         return Connection(api_key=KEY, base_url=f"{url}/v1")
+
+    def other_client(self) -> Any:
+        import openai
+
+        return openai.AsyncOpenAI(api_key=KEY)
 
     def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
         chunks = [chunk({"role": "assistant", "content": ""})]

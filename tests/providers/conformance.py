@@ -7,45 +7,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from op_jupyter.errors import RunError
 from op_jupyter.events import BlockDelta, BlockEnd, BlockStart
-from op_jupyter.messages import Message, Usage, UserMessage
-from op_jupyter.providers import Request, list_models
-from tests.providers.adapter import ADD, KEY, NOW, Adapter, Call, Reader, Reply, wait_for
+from op_jupyter.messages import Usage, UserMessage
+from op_jupyter.providers import list_models
+from tests.providers.adapter import KEY, Call, Reader, Reply, wait_for
+from tests.providers.connections import Connections
 from tests.providers.wire_server import Answer, Ending, WireServer
 
 
-@pytest.mark.usefixtures("no_account")
-class Conformance:
+class Conformance(Connections):
     """The tests. A subclass whose name begins with `Test` sets `adapter`."""
-
-    adapter: Adapter
-
-    @pytest.fixture
-    def server(self) -> Iterator[WireServer]:
-        threads_before = threading.active_count()
-        with WireServer().running() as server:
-            yield server
-        assert wait_for(lambda: threading.active_count() <= threads_before, 1), "a thread was left behind"
-
-    def request(self, server: WireServer, *messages: Message, system: str | None = None, **settings: Any) -> Request:
-        """A request; `settings` are those of the connection."""
-        return Request(
-            model=self.adapter.model().name,
-            system=system,
-            messages=list(messages) or [UserMessage("What is 1 + 2?")],
-            tools=[ADD, NOW],
-            connection=replace(self.adapter.connection(server.url), **settings),
-        )
-
-    def ask(self, server: WireServer, *messages: Message, system: str | None = None, **settings: Any) -> Reply:
-        return Reply(list(self.adapter.model().stream(self.request(server, *messages, system=system, **settings))))
 
     # ------------------------------------------------------------ what is streamed
 
@@ -56,7 +31,7 @@ class Conformance:
         assert [(block.kind, reply.text) for block in reply.content] == [("text", "It is 3. 😀")]
         assert reply.end.stop_reason == "stop"
 
-    def test_the_first_piece_is_there_before_the_reply_is_complete(self, server: WireServer) -> None:
+    def test_a_request_can_be_left_after_its_first_piece_which_is_there_at_once(self, server: WireServer) -> None:
         server.script = [self.adapter.streamed(self.adapter.beginning("First"), then="silent")]
         reader = Reader(self.adapter.model(), self.request(server))
         assert wait_for(lambda: Reply(reader.events).text == "First")
@@ -115,16 +90,10 @@ class Conformance:
     ) -> None:
         complete = self.adapter.reply(["It is 3."], Usage())
         server.script = [self.adapter.streamed(complete, then="silent"), self.adapter.answer("Again 3.")]
-        runtime = self.adapter.runtime(server.url, timeout=30)
+        runtime = self.runtime(server, timeout=30)
         started = time.monotonic()
         assert [runtime.exec("1 + 2?", tools=[]) for _ in range(2)] == ["It is 3.", "Again 3."]
         assert time.monotonic() - started < 10
-
-    def test_one_connection_serves_one_reply_after_the_other(self, server: WireServer) -> None:
-        server.script = [self.adapter.answer("It is 3.") for _ in range(3)]
-        for _ in range(3):
-            assert self.ask(server).text == "It is 3."
-        assert len(server.connections) == 1
 
     # ------------------------------------------------------------ the models
 
@@ -194,27 +163,6 @@ class Conformance:
         server.script = [self.adapter.streamed([wire[:middle], wire[middle:]])]
         assert self.ask(server).text == "😀 done"
 
-    def test_nobody_listens_at_the_address(self) -> None:
-        with WireServer().running() as server:
-            request = self.request(server, max_retries=0)
-        end = Reply(list(self.adapter.model().stream(request))).end
-        assert end.error_kind == "connection"
-        assert server.url.removeprefix("http://") in (end.error_message or "")
-
-    def test_silence_is_a_timeout(self, server: WireServer) -> None:
-        server.script = [Answer(then="silent")]
-        end = self.ask(server, timeout=0.1).end
-        assert end.error_kind == "timeout"
-        assert "0.1 s" in (end.error_message or "")
-
-    @pytest.mark.parametrize("status", [400, 401, 403, 429])
-    def test_the_key_is_in_no_error(self, server: WireServer, status: int) -> None:
-        server.script = [self.adapter.failed(status, f"Incorrect API key provided: {KEY}")]
-        reply = self.ask(server, max_retries=0)
-        assert reply.end.error_message
-        assert KEY not in repr(reply.events)
-        assert KEY[:12] not in repr(reply.events)
-
     # ------------------------------------------------------------ retries
 
     @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
@@ -281,13 +229,6 @@ class Conformance:
         reader.abandon()
         assert reader.is_gone_within(1)
 
-    def test_a_request_can_be_left_while_the_stream_is_silent(self, server: WireServer) -> None:
-        server.script = [self.adapter.streamed(self.adapter.beginning("Wait"), then="silent")]
-        reader = Reader(self.adapter.model(), self.request(server))
-        assert reader.something_came.wait(5)
-        reader.abandon()
-        assert reader.is_gone_within(1)
-
     def test_a_request_can_be_left_while_it_waits_to_be_sent_again(self, server: WireServer) -> None:
         server.script = [self.adapter.failed(503, "Not just now", retry_after="29")]
         reader = Reader(self.adapter.model(), self.request(server))
@@ -333,8 +274,3 @@ class Conformance:
         for _ in range(10):
             assert self.ask(server).text == "Hello"
         assert len(server.connections) == 1
-
-    def test_the_key_is_sent(self, server: WireServer) -> None:
-        server.script = [self.adapter.answer("Hello")]
-        self.ask(server)
-        assert any(KEY in value for value in server.asked[0].headers.values())

@@ -10,12 +10,8 @@ from op_jupyter.history import replayable
 from op_jupyter.messages import (
     AssistantMessage,
     Block,
-    ImageContent,
     Message,
-    TextContent,
-    ToolResultMessage,
     Usage,
-    UserMessage,
 )
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._gemini_events import read_events
@@ -69,12 +65,20 @@ def reply_of(*chunks: dict[str, Any], finish: str | None = "STOP", **more: Any) 
 
 class Gemini(Adapter):
     content_type = "text/event-stream"
+    key_name = "GEMINI_API_KEY"
+    base_url_hint = " (is base_url right? /v1/models/… is added to it)"
+    client_name = "google.genai.Client"
 
     def model(self) -> Model:
         return model(MODEL)
 
     def connection(self, url: str) -> Connection:
         return Connection(api_key=KEY, base_url=url)
+
+    def other_client(self) -> Any:
+        from google import genai
+
+        return genai.Client(api_key=KEY).aio
 
     def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
         prompt = usage.input + usage.cache_read
@@ -108,8 +112,6 @@ def _part(part: str | Call) -> dict[str, Any]:
 
 # -------------------------------------------------------------------- what it is sent
 
-HI = UserMessage("Hi")
-
 
 def request(*messages: Message, system: str | None = None, tools: Sequence[ToolSpec] = (), **changes: Any) -> Request:
     """What the loop would ask: with a conversation that is fit to be sent again."""
@@ -123,10 +125,6 @@ def body_of(*messages: Message, on_vertex: bool = False, **settings: Any) -> dic
 
 def contents_of(*messages: Message, **settings: Any) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(content["role"], content["parts"]) for content in body_of(*messages, **settings)["contents"]]
-
-
-def result(call_id: str, *content: TextContent | ImageContent, is_error: bool = False) -> ToolResultMessage:
-    return ToolResultMessage(call_id, "plot", list(content) or [TextContent("done")], is_error=is_error)
 
 
 def said(*content: Block, **more: Any) -> AssistantMessage:

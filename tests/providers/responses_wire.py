@@ -12,14 +12,10 @@ from op_jupyter.history import replayable
 from op_jupyter.messages import (
     AssistantMessage,
     Block,
-    ImageContent,
     Message,
     ServerContent,
-    TextContent,
     ThinkingContent,
-    ToolResultMessage,
     Usage,
-    UserMessage,
 )
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._responses_events import read_events
@@ -90,12 +86,20 @@ def reply_of(*pieces: bytes, model: str = "gpt-test") -> Reply:
 
 class OpenAIResponses(Adapter):
     content_type = "text/event-stream; charset=utf-8"
+    key_name = "OPENAI_API_KEY"
+    base_url_hint = " (is base_url right? Most end in /v1)"
+    client_name = "openai.OpenAI"
 
     def model(self) -> Model:
         return model("gpt-test")
 
     def connection(self, url: str) -> Connection:
         return Connection(api_key=KEY, base_url=f"{url}/v1")
+
+    def other_client(self) -> Any:
+        import openai
+
+        return openai.AsyncOpenAI(api_key=KEY)
 
     def reply(self, parts: list[str | Call], usage: Usage) -> list[bytes]:
         said = [part for part in parts if isinstance(part, str)]
@@ -117,8 +121,6 @@ class OpenAIResponses(Adapter):
 
 # -------------------------------------------------------------------- what it is sent
 
-HI = UserMessage("Hi")
-
 
 def request(*messages: Message, system: str | None = None, tools: Sequence[ToolSpec] = (), **changes: Any) -> Request:
     """What the loop would ask: with a conversation that is fit to be sent again."""
@@ -132,10 +134,6 @@ def body_of(*messages: Message, **settings: Any) -> dict[str, Any]:
 def input_of(*messages: Message, **settings: Any) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = body_of(*messages, **settings)["input"]
     return items
-
-
-def result(call_id: str, *content: TextContent | ImageContent, is_error: bool = False) -> ToolResultMessage:
-    return ToolResultMessage(call_id, "plot", list(content) or [TextContent("done")], is_error=is_error)
 
 
 def said(*content: Block, model: str = "gpt-test", **more: Any) -> AssistantMessage:

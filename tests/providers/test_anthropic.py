@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import anthropic
-import httpx2
 import pytest
 
-from op_jupyter import Run, RunError, Runtime
-from op_jupyter.events import StreamEnd
-from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, UserMessage
-from op_jupyter.providers import Connection, Request
-from op_jupyter.providers.anthropic import model
-from tests.conversation import add
-from tests.providers.adapter import ADD, KEY, Reply
+from op_jupyter import Run, RunError
+from op_jupyter.messages import ServerContent, ThinkingContent
+from op_jupyter.providers import Connection
+from tests.conversation import add, the_run
+from tests.providers.adapter import KEY, Reply, shown
 from tests.providers.anthropic_wire import Anthropic, block, call, event, message_start, text, thinking, whole
 from tests.providers.conformance import Conformance
-from tests.providers.wire_server import Answer, WireServer
+from tests.providers.wire_server import WireServer
 
 
 class TestAnthropic(Conformance):
@@ -59,10 +53,10 @@ class TestAnthropic(Conformance):
             self.adapter.answer("It is 7."),
             self.adapter.answer("Yes."),
         ]
-        asking = runtime(server)
+        asking = self.runtime(server)
         asking.exec("Hi", tools=[add])
-        asking.exec("1 + 2 + 4?", tools=[add], history=ended(asking))
-        kept = ended(asking)[2:] if case == "the front is gone" else ended(asking)
+        asking.exec("1 + 2 + 4?", tools=[add], history=the_run(asking).messages)
+        kept = the_run(asking).messages[2:] if case == "the front is gone" else the_run(asking).messages
         asking.exec("Sure?", tools=[add], history=kept)
         thoughts = [str(asked.body["messages"]).count("c2ln") for asked in server.asked]
         assert thoughts == [0, 0, 1, 2, 2 if case == "nothing changed" else 0]
@@ -86,59 +80,24 @@ class TestAnthropic(Conformance):
         assert (reply.end.error_kind, reply.retries) == (kind, [])
         assert message in (reply.end.error_message or "")
 
-    def test_a_page_of_html_is_no_message(self, server: WireServer) -> None:
-        page = b"<html><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>"
-        server.script = [Answer(status=502, pieces=[page], headers={"content-type": "text/html"})]
-        assert self.ask(server, max_retries=0).end.error_message == f"{server.url} answered 502: Bad Gateway"
-
-    def test_a_reply_that_is_no_stream_is_said(self, server: WireServer) -> None:
-        server.script = [Answer(pieces=[b'{"content": []}'], headers={"content-type": "application/json"})]
-        assert "application/json" in (self.ask(server).end.error_message or "")
-
-    def test_a_wrong_path_asks_for_the_base_url(self, server: WireServer) -> None:
-        server.script = [Answer(status=404, pieces=[b"404 page not found"])]
-        message = self.ask(server).end.error_message or ""
-        assert message.endswith("answered 404: 404 page not found (is base_url right? /v1/messages is added to it)")
-
-    def test_a_refused_key_says_how_to_give_another(self, server: WireServer) -> None:
-        server.script = [self.adapter.failed(401, "invalid x-api-key: sk-confo****cdef.")]
-        message = self.ask(server).end.error_message or ""
-        assert "ANTHROPIC_API_KEY" in message
-        assert "cdef" not in message
-
     # ------------------------------------------------------------ keys, addresses, clients
-
-    def test_a_missing_key_is_said_without_asking_anyone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for _ in range(2):
-            end = one_end(Connection())
-            assert end.error_kind == "auth"
-            assert "ANTHROPIC_API_KEY" in (end.error_message or "")
 
     def test_a_key_may_come_from_the_environment(self, server: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
         server.script = [self.adapter.answer("Hello") for _ in range(3)]
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        assert one_end(Connection()).stop_reason == "stop", "a server of one's own needs none"
+        assert self.end_of(Connection()).stop_reason == "stop", "a server of one's own needs none"
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "a-token-of-mine")
-        assert one_end(Connection()).stop_reason == "stop"
+        assert self.end_of(Connection()).stop_reason == "stop"
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        assert one_end(Connection()).stop_reason == "stop"
+        assert self.end_of(Connection()).stop_reason == "stop"
         sent = [asked.headers["Authorization"] for asked in server.asked]
         assert sent == ["Bearer none", "Bearer a-token-of-mine", f"Bearer {KEY}"]
         assert {asked.path for asked in server.asked} == {"/v1/messages"}
 
-    def test_an_address_without_http_is_said_at_once(self) -> None:
-        end = one_end(Connection(base_url="localhost:8080"))
-        assert (end.error_kind, "http://" in (end.error_message or "")) == ("setup", True)
-
-    def test_a_password_in_the_address_is_in_no_error(self, server: WireServer) -> None:
-        server.script = [self.adapter.failed(500, "No")]
-        address = server.url.replace("http://", "http://ada:lovelace-1815@")
-        assert "lovelace" not in (one_end(Connection(base_url=address, max_retries=0)).error_message or "lovelace")
-
     def test_a_client_of_the_sdk_is_used_as_it_is(self, server: WireServer) -> None:
         server.script = [self.adapter.answer("Hello")]
         with anthropic.Anthropic(api_key=KEY, base_url=f"{server.url}/mine", default_headers={"x-mine": "y"}) as client:
-            assert one_end(Connection(client=client)).stop_reason == "stop"
+            assert self.end_of(Connection(client=client)).stop_reason == "stop"
         assert server.asked[0].path == "/mine/v1/messages"
         assert server.asked[0].headers["x-mine"] == "y"
 
@@ -147,26 +106,12 @@ class TestAnthropic(Conformance):
         with anthropic.AnthropicVertex(
             region="europe-north1", project_id="fjord", access_token="ya29.secret-token", base_url=server.url
         ) as client:
-            assert one_end(Connection(client=client)).stop_reason == "stop"
-            message = one_end(Connection(client=client)).error_message or ""
+            assert self.end_of(Connection(client=client)).stop_reason == "stop"
+            message = self.end_of(Connection(client=client)).error_message or ""
         path = "/projects/fjord/locations/europe-north1/publishers/anthropic/models/claude-test:streamRawPredict"
         assert server.asked[0].path == path
         assert "model" not in server.asked[0].body
         assert message.endswith("Not with [redacted]!")
-
-    def test_a_reply_that_is_not_read_to_its_end_gives_its_connection_back(self, server: WireServer) -> None:
-        broken = [*self.adapter.beginning("Well"), self.adapter.error_event("Out of order")]
-        server.script = [self.adapter.streamed(broken, then="silent"), self.adapter.answer("Hello")]
-        only_one = httpx2.Client(limits=httpx2.Limits(max_connections=1))
-        with anthropic.Anthropic(api_key=KEY, base_url=server.url, http_client=only_one) as client:
-            connection = Connection(client=client, timeout=2)
-            assert [one_end(connection).stop_reason for _ in range(2)] == ["error", "stop"]
-
-    @pytest.mark.parametrize("client", [object(), anthropic.AsyncAnthropic(api_key=KEY)], ids=["any", "async"])
-    def test_another_object_as_client_is_said(self, client: Any) -> None:
-        end = one_end(Connection(client=client))
-        assert end.error_kind == "setup"
-        assert "anthropic.Anthropic" in (end.error_message or "")
 
     def test_betas_are_asked_for_in_a_header(self, server: WireServer) -> None:
         server.script = [self.adapter.answer("Hello")]
@@ -179,7 +124,7 @@ class TestAnthropic(Conformance):
     def test_thinking_and_a_forced_choice_are_said_without_asking_anyone(self, server: WireServer) -> None:
         options = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
         with pytest.raises(RunError, match="tool_choice") as raised:
-            runtime(server, options=options).exec("Hi", tools=[add], tool_choice="required")
+            self.runtime(server, options=options).exec("Hi", tools=[add], tool_choice="required")
         assert raised.value.kind == "setup"
         assert server.asked == []
 
@@ -192,9 +137,9 @@ class TestAnthropic(Conformance):
             self.adapter.streamed(whole(text(0, "Searching. "), search, stop_reason="pause_turn")),
             self.adapter.streamed(whole(found, text(1, "Tea it is."))),
         ]
-        asked = runtime(server)
+        asked = self.runtime(server)
         assert asked.exec("Which sold best?", tools=[]) == "Tea it is."
-        run = last(asked)
+        run = the_run(asked)
         assert (run.rounds, run.stop_reason) == (2, "stop")
         assert [block.name for block in shown(run) if isinstance(block, ServerContent)] == [
             "web_search",
@@ -209,15 +154,15 @@ class TestAnthropic(Conformance):
     def test_pauses_without_end_reach_the_cap(self, server: WireServer) -> None:
         paused = whole(call(0, "s1", "web_search", kind="server_tool_use"), stop_reason="pause_turn")
         server.script = [self.adapter.streamed(paused) for _ in range(3)]
-        asked = runtime(server)
+        asked = self.runtime(server)
         asked.exec("Which sold best?", tools=[], max_iterations=3)
-        assert (last(asked).rounds, last(asked).hit_cap) == (3, True)
+        assert (the_run(asked).rounds, the_run(asked).hit_cap) == (3, True)
 
     def test_a_refusal_fails_the_run_with_its_reason(self, server: WireServer) -> None:
         details = {"type": "refusal", "category": "bio", "explanation": "Against the policy."}
         server.script = [self.adapter.streamed(whole(stop_reason="refusal", stop_details=details))]
         with pytest.raises(RunError, match=r"bio.*Against the policy") as raised:
-            runtime(server).exec("Hi", tools=[])
+            self.runtime(server).exec("Hi", tools=[])
         assert raised.value.kind == "filter"
 
     def test_thinking_goes_back_as_it_came_until_the_functions_change(self, server: WireServer) -> None:
@@ -226,11 +171,11 @@ class TestAnthropic(Conformance):
             self.adapter.streamed(whole(thinks, stop_reason="tool_use")),
             *(self.adapter.answer(said) for said in ("It is 3.", "It was 3.", "It was 3.")),
         ]
-        asked = runtime(server, system="Be brief.")
+        asked = self.runtime(server, system="Be brief.")
         assert asked.exec("1 + 2?", tools=[add]) == "It is 3."
-        assert any(isinstance(block, ThinkingContent) for block in shown(last(asked)))
-        asked.exec("What was it?", tools=[add], history=last(asked).messages)
-        asked.exec("What was it?", tools=[add, now], history=last(asked).messages)
+        assert any(isinstance(block, ThinkingContent) for block in shown(the_run(asked)))
+        asked.exec("What was it?", tools=[add], history=the_run(asked).messages)
+        asked.exec("What was it?", tools=[add, now], history=the_run(asked).messages)
         thought = {"type": "thinking", "thinking": "I need add.", "signature": "c2ln"}
         replies = [request.body["messages"][1]["content"] for request in server.asked[1:]]
         assert [reply[0] == thought for reply in replies] == [True, True, False]
@@ -241,9 +186,9 @@ class TestAnthropic(Conformance):
         found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"encrypted_content": "ZW5j"}]}
         reply = whole(thinking(0, "Hm"), search, block(2, found), text(3, "Tea."))
         server.script = [self.adapter.streamed(reply), self.adapter.answer("Yes."), self.adapter.answer("Yes.")]
-        asked = runtime(server)
+        asked = self.runtime(server)
         asked.exec("Which sold best?", tools=[])
-        run = last(asked)
+        run = the_run(asked)
         for messages in (run.messages, Run.from_json(run.to_json()).messages):
             asked.exec("Sure?", tools=[], history=messages)
         assert server.asked[1].body == server.asked[2].body
@@ -254,27 +199,3 @@ class TestAnthropic(Conformance):
 def now() -> str:
     """Say what time it is."""
     return "noon"
-
-
-def ended(asked: Runtime) -> list[Any]:
-    """The conversation as it was when its last run ended."""
-    assert asked.last_run is not None
-    return asked.last_run.messages
-
-
-def runtime(server: WireServer, **settings: Any) -> Runtime:
-    return Runtime(model="anthropic:claude-test", api_key=KEY, base_url=server.url, **settings)
-
-
-def last(asked: Runtime) -> Run:
-    assert asked.last_run is not None
-    return asked.last_run
-
-
-def shown(run: Run) -> Iterator[Any]:
-    return (block for message in run.messages if isinstance(message, AssistantMessage) for block in message.content)
-
-
-def one_end(connection: Connection) -> StreamEnd:
-    request = Request("claude-test", None, [UserMessage("Hi")], [ADD], connection=connection)
-    return Reply(list(model("claude-test").stream(request))).end

@@ -22,8 +22,8 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import ToolChoice, ToolSpec
 from op_jupyter.providers._shared import ProviderError
-from tests.providers.adapter import ADD, NOW
-from tests.providers.anthropic_wire import HI, UNCACHED, body_of, result, said, turns_of
+from tests.providers.adapter import ADD, HI, NOW, result
+from tests.providers.anthropic_wire import UNCACHED, body_of, said, turns_of
 
 PNG = ImageContent(b"\x89PNG", "image/png")
 PNG_BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}}

@@ -9,8 +9,8 @@ import pytest
 
 from op_jupyter.messages import Message, TextContent, ThinkingContent, ToolCall, UserMessage
 from op_jupyter.providers.anthropic import basis
-from tests.providers.adapter import ADD, NOW
-from tests.providers.anthropic_wire import HI, UNCACHED, body_of, request, result, said, server, thought, turns_of
+from tests.providers.adapter import ADD, HI, NOW, result
+from tests.providers.anthropic_wire import UNCACHED, body_of, request, said, server, thought, turns_of
 
 SEARCH = server(type="server_tool_use", id="s1", name="web_search", input={"query": "tea"})
 FOUND = server(type="web_search_tool_result", tool_use_id="s1", content=[{"url": "https://example.org"}])

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from op_jupyter import Run, RunError, Runtime
+from op_jupyter import Run, RunError
 from op_jupyter.messages import AssistantMessage, ThinkingContent, Usage
 from op_jupyter.providers import resolve
-from tests.providers.adapter import KEY, Call
+from tests.conversation import add, the_run
+from tests.providers.adapter import Call
 from tests.providers.bedrock_wire import (
     CLAUDE,
     SECRET,
@@ -72,23 +73,12 @@ class TestBedrock(Conformance):
         assert (reply.end.stop_reason, reply.end.error_kind, reply.end.finish) == ("error", "filter", reason)
         assert (reply.text, reply.retries) == ("I cannot say.", [])
 
-    def test_silence_in_mid_stream_is_a_timeout_that_keeps_what_was_said(self, server: WireServer) -> None:
-        server.script = [self.adapter.streamed(self.adapter.beginning("Half"), then="silent")]
-        reply = self.ask(server, timeout=0.2)
-        assert (reply.text, reply.end.error_kind) == ("Half", "timeout")
-        assert "0.2 s" in (reply.end.error_message or "")
-
     def test_a_broken_frame_is_a_broken_connection(self, server: WireServer) -> None:
         pieces = self.adapter.reply(["It is 3."], Usage())
         pieces[1] = pieces[1].replace(b"It is 3.", b"It is 4.")
         server.script = [self.adapter.streamed(pieces), self.adapter.answer("It is 3.")]
         reply = self.ask(server)
         assert ("broke" in reply.retries[0].reason, reply.text) == (True, "It is 3.")
-
-    def test_a_reply_that_is_no_stream_is_said(self, server: WireServer) -> None:
-        server.script = [Answer(pieces=[b"<html>Log in</html>"], headers={"content-type": "text/html"})]
-        end = self.ask(server).end
-        assert (end.error_kind, "text/html" in (end.error_message or "")) == ("provider", True)
 
     @pytest.mark.parametrize("case", ["nothing changed", "the front is gone", "a key was in it"])
     def test_thinking_goes_back_while_it_and_all_before_it_are_as_they_were(
@@ -105,10 +95,10 @@ class TestBedrock(Conformance):
             self.adapter.answer("It is 7."),
             self.adapter.answer("Yes."),
         ]
-        asking = runtime(server)
+        asking = self.runtime(server)
         asking.exec("Hi", tools=[add])
-        asking.exec("1 + 2 + 4?", tools=[add], history=ended(asking))
-        kept = ended(asking)[2:] if case == "the front is gone" else ended(asking)
+        asking.exec("1 + 2 + 4?", tools=[add], history=the_run(asking).messages)
+        kept = the_run(asking).messages[2:] if case == "the front is gone" else the_run(asking).messages
         asking.exec("Sure?", tools=[add], history=kept)
         thoughts = [str(asked.body["messages"]).count("c2ln") for asked in server.asked]
         assert thoughts == [0, 0, 1, 2, 2 if case == "nothing changed" else 0]
@@ -164,11 +154,6 @@ class TestBedrock(Conformance):
         reply = self.ask(server)
         assert ([code in retry.reason for retry in reply.retries], reply.text) == ([True], "It is 3.")
 
-    def test_a_page_of_html_is_no_message(self, server: WireServer) -> None:
-        page = b"<html><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>"
-        server.script = [Answer(status=502, pieces=[page], headers={"content-type": "text/html"})]
-        assert self.ask(server, max_retries=0).end.error_message == f"{server.url} answered 502: Bad Gateway"
-
     def test_what_was_signed_is_in_no_error(self, server: WireServer) -> None:
         client = account().client("bedrock-runtime", endpoint_url=server.url)
         server.script = [self.adapter.answer("Hello")]
@@ -190,9 +175,9 @@ class TestBedrock(Conformance):
             self.adapter.streamed(whole(thinks, stop_reason="tool_use")),
             *(self.adapter.answer(said) for said in ("It is 3.", "It was 3.", "It was 3.")),
         ]
-        asked = runtime(server, system="Be brief.")
+        asked = self.runtime(server, system="Be brief.")
         assert asked.exec("1 + 2?", tools=[add]) == "It is 3."
-        run = last(asked)
+        run = the_run(asked)
         shown = [block for one in run.messages if isinstance(one, AssistantMessage) for block in one.content]
         assert any(isinstance(block, ThinkingContent) for block in shown)
         asked.exec("What was it?", tools=[add], history=Run.from_json(run.to_json()).messages)
@@ -204,7 +189,7 @@ class TestBedrock(Conformance):
 
     def test_without_a_choice_of_none_no_function_runs_all_the_same(self, server: WireServer) -> None:
         server.script = [self.adapter.answer(Call("c1", "never")), self.adapter.answer("It is 3.")]
-        asked = runtime(server)
+        asked = self.runtime(server)
         assert asked.exec("1 + 2?", tools=[never], tool_choice="none") == "It is 3."
         assert "toolConfig" not in server.asked[0].body
         assert [tool["toolSpec"]["name"] for tool in server.asked[1].body["toolConfig"]["tools"][:1]] == ["never"]
@@ -212,20 +197,15 @@ class TestBedrock(Conformance):
     def test_a_filter_fails_the_run_with_its_reason(self, server: WireServer) -> None:
         server.script = [self.adapter.streamed(whole(stop_reason="guardrail_intervened"))]
         with pytest.raises(RunError, match="guardrail") as raised:
-            runtime(server).exec("Hi", tools=[])
+            self.runtime(server).exec("Hi", tools=[])
         assert raised.value.kind == "filter"
 
     def test_thinking_and_a_forced_choice_are_said_without_asking_anyone(self, server: WireServer) -> None:
         options = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
         with pytest.raises(RunError, match="tool_choice") as raised:
-            runtime(server, options=options).exec("Hi", tools=[add], tool_choice="required")
+            self.runtime(server, options=options).exec("Hi", tools=[add], tool_choice="required")
         assert raised.value.kind == "setup"
         assert server.asked == []
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 def now() -> str:
@@ -236,21 +216,6 @@ def now() -> str:
 def never() -> str:
     """Must not run."""
     raise AssertionError
-
-
-def ended(asked: Runtime) -> list[Any]:
-    """The conversation as it was when its last run ended."""
-    assert asked.last_run is not None
-    return asked.last_run.messages
-
-
-def runtime(server: WireServer, **settings: Any) -> Runtime:
-    return Runtime(model=f"bedrock:{CLAUDE}", api_key=KEY, base_url=server.url, **settings)
-
-
-def last(asked: Runtime) -> Run:
-    assert asked.last_run is not None
-    return asked.last_run
 
 
 # -------------------------------------------------------------------- the model

@@ -16,7 +16,7 @@ from op_jupyter.messages import UserMessage
 from op_jupyter.providers import Connection, Request
 from op_jupyter.providers._bedrock_connection import client_of
 from op_jupyter.providers.bedrock import model
-from tests.providers.adapter import ADD, KEY, Reader, Reply
+from tests.providers.adapter import ADD, KEY, Reader
 from tests.providers.bedrock_wire import CLAUDE, SECRET, Bedrock, account
 from tests.providers.wire_server import Answer, WireServer
 
@@ -27,7 +27,7 @@ bedrock = Bedrock()
 
 
 def one_end(connection: Connection) -> StreamEnd:
-    return Reply(list(model(CLAUDE).stream(asking(connection)))).end
+    return bedrock.ask(connection).end
 
 
 def asking(connection: Connection) -> Request:
@@ -169,24 +169,6 @@ def test_a_client_of_one_s_own_neither_retries_nor_waits_by_itself(server: WireS
     stream = client.converse_stream(modelId="m", messages=[{"role": "user", "content": [{"text": "Hi"}]}])["stream"]
     assert len(list(stream)) > 3, "used by its owner it is as it was"
     assert server.asked[-1].body == {"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}
-
-
-@pytest.mark.parametrize("kind", ["any", "sts"])
-def test_another_object_as_client_is_said(kind: str) -> None:
-    end = one_end(Connection(client=object() if kind == "any" else account().client("sts")))
-    assert (end.error_kind, "boto3.Session" in (end.error_message or "")) == ("setup", True)
-
-
-def test_an_address_without_http_is_said_at_once() -> None:
-    end = one_end(Connection(api_key=KEY, base_url="localhost:8080"))
-    assert (end.error_kind, "http://" in (end.error_message or "")) == ("setup", True)
-
-
-def test_a_password_in_the_address_is_in_no_error(server: WireServer) -> None:
-    server.script = [bedrock.failed(500, "No")]
-    address = server.url.replace("http://", "http://ada:lovelace-1815@")
-    end = one_end(Connection(api_key=KEY, base_url=address, max_retries=0))
-    assert "lovelace" not in (end.error_message or "lovelace")
 
 
 # -------------------------------------------------------------------- TLS

@@ -24,14 +24,12 @@ from op_jupyter.messages import (
 from op_jupyter.providers import ToolChoice, ToolSpec
 from op_jupyter.providers._shared import ProviderError
 from op_jupyter.providers.bedrock import INFERENCE, TOP_LEVEL
-from tests.providers.adapter import ADD, NOW
+from tests.providers.adapter import ADD, HI, NOW, result
 from tests.providers.bedrock_wire import (
-    HI,
     UNCACHED,
     body_of,
     encrypted,
     input_shape,
-    result,
     said,
     server,
     thought,

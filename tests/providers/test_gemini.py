@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
 from google import genai
 from google.oauth2.credentials import Credentials
 
-from op_jupyter import Run, RunError, Runtime
-from op_jupyter.events import StreamEnd
-from op_jupyter.messages import AssistantMessage, ServerContent, ThinkingContent, Usage, UserMessage
+from op_jupyter import Run, RunError
+from op_jupyter.messages import ServerContent, ThinkingContent, Usage, UserMessage
 from op_jupyter.providers import Connection, Request
 from op_jupyter.providers.gemini import model
-from tests.providers.adapter import ADD, KEY, Reply
+from tests.conversation import add, the_run
+from tests.providers.adapter import KEY, Reply, shown
 from tests.providers.conformance import Conformance
 from tests.providers.gemini_wire import COUNTED, MODEL, Gemini, call, chunk, event, text, thought, whole
 from tests.providers.wire_server import Answer, WireServer
@@ -106,25 +104,13 @@ class TestGemini(Conformance):
         assert reply.text == "It is 3."
         assert [retry.delay for retry in reply.retries] == [0.02, 0.02]
 
-    def test_a_page_of_html_is_no_message(self, server: WireServer) -> None:
-        page = b"<html><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>"
-        server.script = [Answer(status=502, pieces=[page], headers={"content-type": "text/html"})]
-        assert self.ask(server, max_retries=0).end.error_message == f"{server.url} answered 502: Bad Gateway"
-        server.script = [Answer(pieces=[b"<html>Sign in</html>"], headers={"content-type": "text/html"})]
-        assert "text/html" in (self.ask(server).end.error_message or "")
-
     def test_a_page_in_another_encoding_is_no_message(self, server: WireServer) -> None:
         page = "<html>Accès refusé</html>".encode("latin-1")
         server.script = [Answer(status=502, pieces=[page], headers={"content-type": "text/html"})]
         end = self.ask(server, max_retries=0).end
         assert (end.error_kind, server.url in (end.error_message or "")) == ("provider", True)
 
-    def test_a_wrong_path_asks_for_the_base_url(self, server: WireServer) -> None:
-        server.script = [Answer(status=404, pieces=[b"404 page not found"])]
-        message = self.ask(server).end.error_message or ""
-        assert message.endswith("answered 404: 404 page not found (is base_url right? /v1/models/… is added to it)")
-
-    def test_a_refused_key_says_how_to_give_another(self, server: WireServer) -> None:
+    def test_a_key_that_has_expired_is_a_refused_one(self, server: WireServer) -> None:
         server.script = [failed(400, {"message": "API key expired.", "details": [{"reason": "API_KEY_INVALID"}]})]
         assert "GEMINI_API_KEY" in (self.ask(server).end.error_message or "")
 
@@ -136,29 +122,23 @@ class TestGemini(Conformance):
 
     # ------------------------------------------------------------ keys, addresses, clients
 
-    def test_a_missing_key_is_said_without_asking_anyone(self) -> None:
-        for _ in range(2):
-            end = one_end(Connection())
-            assert end.error_kind == "auth"
-            assert "GEMINI_API_KEY" in (end.error_message or "")
-
     def test_a_key_may_come_from_the_environment(self, server: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
         server.script = [self.adapter.answer("Hello") for _ in range(3)]
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
-        assert one_end(Connection()).stop_reason == "stop", "a server of one's own needs none"
+        assert self.end_of(Connection()).stop_reason == "stop", "a server of one's own needs none"
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        assert one_end(Connection()).stop_reason == "stop"
+        assert self.end_of(Connection()).stop_reason == "stop"
         monkeypatch.delenv("GEMINI_API_KEY")
         monkeypatch.setenv("GOOGLE_API_KEY", f"{KEY}-2")
-        assert one_end(Connection()).stop_reason == "stop"
+        assert self.end_of(Connection()).stop_reason == "stop"
         assert [asked.headers["x-goog-api-key"] for asked in server.asked] == ["none", KEY, f"{KEY}-2"]
 
     def test_the_environment_may_say_vertex(self, server: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
         server.script = [self.adapter.answer("Hello"), self.adapter.answer("Hello")]
         monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
         monkeypatch.setenv("GOOGLE_API_KEY", KEY)
-        assert one_end(Connection(base_url=server.url)).stop_reason == "stop"
-        assert one_end(Connection(base_url=server.url, api_key=KEY)).stop_reason == "stop", "a key is for the other"
+        assert self.end_of(Connection(base_url=server.url)).stop_reason == "stop"
+        assert self.end_of(Connection(base_url=server.url, api_key=KEY)).stop_reason == "stop", "a key is for the other"
         assert [asked.path.partition(MODEL)[0] for asked in server.asked] == [
             "/v1beta1/publishers/google/models/",
             "/v1/models/",
@@ -168,24 +148,15 @@ class TestGemini(Conformance):
         monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
         monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "fjord")
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/account.json")
-        end = one_end(Connection())
+        end = self.end_of(Connection())
         assert (end.error_kind, "gcloud auth" in (end.error_message or "")) == ("auth", True)
-
-    def test_an_address_without_http_is_said_at_once(self) -> None:
-        end = one_end(Connection(base_url="localhost:8080", api_key=KEY))
-        assert (end.error_kind, "http://" in (end.error_message or "")) == ("setup", True)
-
-    def test_a_password_in_the_address_is_in_no_error(self, server: WireServer) -> None:
-        server.script = [self.adapter.failed(500, "No")]
-        address = server.url.replace("http://", "http://ada:lovelace-1815@")
-        assert "lovelace" not in (one_end(Connection(base_url=address, max_retries=0)).error_message or "lovelace")
 
     def test_a_client_of_the_sdk_is_used_as_it_is(self, server: WireServer) -> None:
         server.script = [self.adapter.answer("Hello"), self.adapter.failed(403, f"Not with {KEY}!")]
         options = genai.types.HttpOptions(base_url=f"{server.url}/mine", headers={"x-mine": "y"}, api_version="v1")
         with genai.Client(api_key=KEY, http_options=options) as client:
-            assert one_end(Connection(client=client)).stop_reason == "stop"
-            message = one_end(Connection(client=client)).error_message or ""
+            assert self.end_of(Connection(client=client)).stop_reason == "stop"
+            message = self.end_of(Connection(client=client)).error_message or ""
         assert server.asked[0].path.startswith("/mine/v1/models/")
         assert server.asked[0].headers["x-mine"] == "y"
         assert message.endswith("Not with [redacted]!")
@@ -194,32 +165,17 @@ class TestGemini(Conformance):
         server.script = [self.adapter.answer("Hello")]
         with httpx.Client() as http:
             options = genai.types.HttpOptions(base_url=server.url, httpx_client=http)
-            assert one_end(Connection(client=genai.Client(api_key=KEY, http_options=options))).stop_reason == "stop"
+            assert self.end_of(Connection(client=genai.Client(api_key=KEY, http_options=options))).stop_reason == "stop"
 
     def test_a_client_for_vertex_finds_its_model(self, server: WireServer) -> None:
         server.script = [self.adapter.answer("Hello"), self.adapter.failed(403, "Not with ya29.secret-token!")]
         with on_vertex(server) as client:
-            assert one_end(Connection(client=client)).stop_reason == "stop"
-            message = one_end(Connection(client=client)).error_message or ""
+            assert self.end_of(Connection(client=client)).stop_reason == "stop"
+            message = self.end_of(Connection(client=client)).error_message or ""
         path = f"/v1beta1/projects/fjord/locations/europe-north1/publishers/google/models/{MODEL}"
         assert server.asked[0].path == f"{path}:streamGenerateContent?alt=sse"
         assert server.asked[0].headers["Authorization"] == "Bearer ya29.secret-token"
         assert message.endswith("Not with [redacted]!")
-
-    def test_a_reply_that_is_not_read_to_its_end_gives_its_connection_back(self, server: WireServer) -> None:
-        broken = [*self.adapter.beginning("Well"), self.adapter.error_event("Out of order")]
-        server.script = [self.adapter.streamed(broken, then="silent"), self.adapter.answer("Hello")]
-        with httpx2.Client(limits=httpx2.Limits(max_connections=1)) as only_one:
-            options = genai.types.HttpOptions(base_url=server.url, httpx_client=only_one)
-            connection = Connection(client=genai.Client(api_key=KEY, http_options=options), timeout=2)
-            assert [one_end(connection).stop_reason for _ in range(2)] == ["error", "stop"]
-
-    @pytest.mark.parametrize("kind", ["any", "async"])
-    def test_another_object_as_client_is_said(self, kind: str) -> None:
-        client = object() if kind == "any" else genai.Client(api_key=KEY).aio
-        end = one_end(Connection(client=client))
-        assert end.error_kind == "setup"
-        assert "google.genai.Client" in (end.error_message or "")
 
     # ------------------------------------------------------------ a run
 
@@ -227,7 +183,7 @@ class TestGemini(Conformance):
         feedback = {"blockReason": "PROHIBITED_CONTENT", "blockReasonMessage": "Against the policy."}
         server.script = [self.adapter.streamed([event({"promptFeedback": feedback, "usageMetadata": {}})])]
         with pytest.raises(RunError, match=r"PROHIBITED_CONTENT.*Against the policy") as raised:
-            runtime(server).exec("Hi", tools=[])
+            self.runtime(server).exec("Hi", tools=[])
         assert raised.value.kind == "filter"
 
     def test_signatures_go_back_on_the_parts_they_came_with(self, server: WireServer) -> None:
@@ -236,10 +192,10 @@ class TestGemini(Conformance):
             self.adapter.streamed(whole(text("It "), text("is 3."), text("", thoughtSignature="c2lnMg=="))),
             self.adapter.answer("It was 3."),
         ]
-        asked = runtime(server, system="Be brief.")
+        asked = self.runtime(server, system="Be brief.")
         assert asked.exec("1 + 2?", tools=[add]) == "It is 3."
-        assert any(isinstance(block, ThinkingContent) for block in shown(last(asked)))
-        asked.exec("What was it?", tools=[add], history=last(asked).messages)
+        assert any(isinstance(block, ThinkingContent) for block in shown(the_run(asked)))
+        asked.exec("What was it?", tools=[add], history=the_run(asked).messages)
         (_, first, answer, second, _) = server.asked[2].body["contents"]
         made = {"id": "call_1", "name": "add", "args": {"a": 1, "b": 2}}
         assert first["parts"] == [
@@ -255,9 +211,9 @@ class TestGemini(Conformance):
         png = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
         reply = whole(thought("Hm"), code, ran, text("3. "), png)
         server.script = [self.adapter.streamed(reply), self.adapter.answer("Yes."), self.adapter.answer("Yes.")]
-        asked = runtime(server)
+        asked = self.runtime(server)
         asked.exec("1 + 2?", tools=[])
-        run = last(asked)
+        run = the_run(asked)
         assert [block.name for block in shown(run) if isinstance(block, ServerContent)] == [
             "executableCode",
             "codeExecutionResult",
@@ -282,26 +238,3 @@ def on_vertex(server: WireServer) -> genai.Client:
         credentials=account,
         http_options=genai.types.HttpOptions(base_url=server.url),
     )
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-def runtime(server: WireServer, **settings: Any) -> Runtime:
-    return Runtime(model=f"gemini:{MODEL}", api_key=KEY, base_url=server.url, **settings)
-
-
-def last(asked: Runtime) -> Run:
-    assert asked.last_run is not None
-    return asked.last_run
-
-
-def shown(run: Run) -> Iterator[Any]:
-    return (block for message in run.messages if isinstance(message, AssistantMessage) for block in message.content)
-
-
-def one_end(connection: Connection) -> StreamEnd:
-    request = Request(MODEL, None, [UserMessage("Hi")], [ADD], connection=connection)
-    return Reply(list(model(MODEL).stream(request))).end

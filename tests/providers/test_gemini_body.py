@@ -17,8 +17,8 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import ToolChoice, ToolSpec
 from op_jupyter.providers._gemini_messages import NOT_SIGNED
-from tests.providers.adapter import ADD, NOW
-from tests.providers.gemini_wire import HI, body_of, contents_of, result, said
+from tests.providers.adapter import ADD, HI, NOW, result
+from tests.providers.gemini_wire import body_of, contents_of, said
 
 PNG = ImageContent(b"\x89PNG", "image/png")
 PNG_PART = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}

@@ -19,7 +19,7 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import Request, ToolChoice, ToolSpec
 from op_jupyter.providers.openai_chat import request_body
-from tests.providers.adapter import ADD, NOW
+from tests.providers.adapter import ADD, NOW, result
 from tests.providers.chat_wire import CALL_NOW, FINISH, call_delta, chunk, reply_of
 
 
@@ -27,10 +27,6 @@ def body_of(
     *messages: Message, system: str | None = None, tools: Sequence[ToolSpec] = (), **changes: Any
 ) -> dict[str, Any]:
     return request_body(Request("gpt-test", system, list(messages), list(tools), **changes))
-
-
-def result(call_id: str, *content: TextContent | ImageContent, is_error: bool = False) -> ToolResultMessage:
-    return ToolResultMessage(call_id, "plot", list(content), is_error=is_error)
 
 
 PNG = ImageContent(b"\x89PNG", "image/png")

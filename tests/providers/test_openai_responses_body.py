@@ -19,8 +19,8 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import ToolChoice
-from tests.providers.adapter import ADD, NOW
-from tests.providers.responses_wire import HI, body_of, input_of, read_by_the_sdk, result, said, server, thought
+from tests.providers.adapter import ADD, HI, NOW, result
+from tests.providers.responses_wire import body_of, input_of, read_by_the_sdk, said, server, thought
 
 PNG = ImageContent(b"\x89PNG", "image/png")
 PNG_PART = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"}
