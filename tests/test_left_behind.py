@@ -126,7 +126,7 @@ def in_a_thread_with_a_copied_context(left: Left) -> Any:
 
         context = contextvars.copy_context()
         threading.Thread(target=lambda: context.run(ask), name="op_jupyter test").start()
-        time.sleep(30)  # until it is stopped
+        time.sleep(30)  # never so long: the stop, which is what this is about, interrupts it
         return "never"
 
     return outer
@@ -173,7 +173,7 @@ def test_a_reply_that_a_run_was_left_in_is_complete_in_the_record_as_far_as_it_c
         left.over.wait(10)
         return "too late"
 
-    left.first_reply = reply  # type: ignore[method-assign]
+    left.first_reply = reply  # type: ignore[method-assign]  # this one is left in its reply, not in a call
     runtime = left.runtime()
 
     @agentic_function(timeout=0.1)

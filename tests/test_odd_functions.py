@@ -20,7 +20,7 @@ class Unprintable(SyntaxError):
     """One that Python's own traceback cannot show."""
 
     @property
-    def offset(self) -> int:  # type: ignore[override]
+    def offset(self) -> int:  # type: ignore[override]  # odd on purpose
         raise ZeroDivisionError
 
 

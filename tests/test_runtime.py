@@ -236,7 +236,7 @@ def test_halves_of_characters_do_not_keep_a_run_from_being_written(tmp_path: Pat
 
 def test_an_argument_that_aexec_does_not_know_is_an_error_that_names_it() -> None:
     with pytest.raises(TypeError, match="aexec takes no argument 'max_rounds'"):
-        asyncio.run(Runtime(model=scripted(["x"])).aexec("go", max_rounds=3))  # type: ignore[call-overload]
+        asyncio.run(Runtime(model=scripted(["x"])).aexec("go", max_rounds=3))  # type: ignore[call-overload]  # the mistake
 
 
 def test_a_runtime_of_ones_own_can_stand_in_for_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +248,7 @@ def test_a_runtime_of_ones_own_can_stand_in_for_the_default_one(monkeypatch: pyt
     def weather(runtime: Runtime) -> str:
         return runtime.exec("How is it?")
 
-    assert weather() == "It rains."  # type: ignore[call-arg]
+    assert weather() == "It rains."  # type: ignore[call-arg]  # the decorator fills it
 
 
 @pytest.mark.parametrize("send", [Runtime.steer, Runtime.follow_up])

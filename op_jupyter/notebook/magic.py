@@ -98,7 +98,7 @@ class AgentMagics(Magics):
                     data, metadata = mime_bundle(run)
                     self._shell.display_pub.publish(data=data, metadata=metadata)
 
-    @line_magic("agent")  # type: ignore[arg-type]  # typed for its bare form alone
+    @line_magic("agent")  # type: ignore[arg-type]  # IPython types it for use without a name only
     def command(self, line: str) -> None:
         """`%agent models` lists what the provider of the model offers, `%agent models anthropic:` what another does."""
         match line.split():

@@ -38,6 +38,7 @@ REQUESTS = sorted((WIRE / "requests" / "anthropic").glob("*.json"))
 SIMPLE = {"name", "description", "input_schema"}  # what a tool has that is a function here
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
+# They are not part of the repository: beside it where they are.
 pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
 every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 

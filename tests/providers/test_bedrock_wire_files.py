@@ -42,6 +42,7 @@ INVOKE = sorted((WIRE / "bedrock").glob("invoke-*.bin"))
 STREAMS = sorted(set((WIRE / "bedrock").glob("*.bin")) - set(INVOKE)) + sorted((WIRE / "bedrock").glob("*.jsonl"))
 REQUESTS = sorted((WIRE / "requests" / "bedrock").glob("*.json"))
 
+# They are not part of the repository: beside it where they are.
 pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
 every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 every_request = pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)

@@ -230,7 +230,7 @@ def failed(status: int, error: Any) -> Answer:
 
 
 def on_vertex(server: WireServer) -> genai.Client:
-    account = Credentials("ya29.secret-token")  # type: ignore[no-untyped-call]
+    account = Credentials("ya29.secret-token")  # type: ignore[no-untyped-call]  # google-auth has no types
     return genai.Client(
         vertexai=True,
         project="fjord",

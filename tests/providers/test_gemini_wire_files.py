@@ -38,6 +38,7 @@ REQUESTS = sorted((WIRE / "requests" / "gemini").glob("*.json"))
 MODEL = "gemini-2.5-test"  # before Gemini 3, nothing is signed that was not
 CONTENT_TYPES = {".sse": "text/event-stream", ".json": "application/json; charset=UTF-8"}
 
+# They are not part of the repository: beside it where they are.
 pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
 every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 

@@ -35,6 +35,7 @@ REQUESTS = sorted((WIRE / "requests" / "openai-responses").glob("*.json"))
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 ENDS = ("response.completed", "error")
 
+# They are not part of the repository: beside it where they are.
 pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
 every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 

@@ -13,6 +13,7 @@ from op_jupyter.messages import AssistantMessage, Message, ToolCall, ToolResultM
 from op_jupyter.providers._model_files import DEFAULT_MODEL
 from tests.test_quickstart import running_llama_server
 
+# Half a gigabyte, which a person may not have fetched; CI always has.
 pytestmark = pytest.mark.skipif(
     "CI" not in os.environ and not DEFAULT_MODEL.path.exists(), reason="the embedded model is not here"
 )
