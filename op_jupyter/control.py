@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, Literal, TypeVar
 
 from op_jupyter.errors import RunError
-from op_jupyter.messages import UserMessage
+from op_jupyter.queued import QueuedMessages
 from op_jupyter.threads import background_loop, in_thread, leave
 
 T = TypeVar("T")
@@ -34,16 +34,13 @@ LAST_BYTES = 0.1
 """Seconds in which what is left of a reply may arrive, so that its connection can be used again."""
 
 
-class RunControl:
+class RunControl(QueuedMessages):
     """Messages into one run, and its end. Nested runs have their own, below that of the root, and end with it."""
 
     def __init__(self, parent: RunControl | None = None) -> None:
+        super().__init__()
         self._parent = parent
         self._root: RunControl = parent._root if parent else self
-        self._lock = threading.Lock()
-        self._steering: list[UserMessage] = []
-        self._follow_ups: list[UserMessage] = []
-        self._closed = False
         self._aborted: Literal["interrupt", "stop"] | None = None
         # The root's alone:
         self._inboxes: set[SimpleQueue[Any]] = set()
@@ -54,51 +51,6 @@ class RunControl:
         self._patience = math.inf
         self._interrupts = 0
         self._stop_signal_sent = False
-
-    # ------------------------------------------------------------ messages
-
-    def steer(self, message: UserMessage) -> bool:
-        """Queue a message for the next request; `False` when the run is over and takes none."""
-        return self._queue(self._steering, message)
-
-    def follow_up(self, message: UserMessage) -> bool:
-        """Queue a message for when the run would end; `False` when it is over and takes none."""
-        return self._queue(self._follow_ups, message)
-
-    def _queue(self, queue: list[UserMessage], message: UserMessage) -> bool:
-        with self._lock:
-            if not self._closed:
-                queue.append(message)
-            return not self._closed
-
-    def get_steering_messages(self) -> list[UserMessage]:
-        """Take the queued steering messages, in order."""
-        return self._take(self._steering)
-
-    def get_follow_up_messages(self) -> list[UserMessage]:
-        """Take the queued follow-ups, in order."""
-        return self._take(self._follow_ups)
-
-    def _take(self, queue: list[UserMessage]) -> list[UserMessage]:
-        with self._lock:
-            taken = queue[:]
-            queue.clear()
-            return taken
-
-    def close_if_idle(self) -> bool:
-        """Take no more messages, unless one waits: then `False`, and the run has to go on."""
-        with self._lock:
-            self._closed = not self._steering and not self._follow_ups
-            return self._closed
-
-    def close(self) -> list[UserMessage]:
-        """Take no more messages, and return those that nobody took."""
-        with self._lock:
-            self._closed = True
-            left = [*self._steering, *self._follow_ups]
-            self._steering.clear()
-            self._follow_ups.clear()
-            return left
 
     # ------------------------------------------------------------ abort
 

@@ -27,6 +27,7 @@ from op_jupyter.messages import (
 
 UNANSWERED = "No result: the run ended before this call was answered. It may have had side effects."
 NO_OUTPUT = "(no output)"
+NO_BEGINNING = "(What was said before is not here.)"
 
 
 def replayable(messages: list[Message]) -> list[Message]:
@@ -43,6 +44,8 @@ def replayable(messages: list[Message]) -> list[Message]:
                 if content:
                     replayed.append(replace(message, content=content))
             case AssistantMessage():
+                if not replayed:
+                    replayed.append(UserMessage(NO_BEGINNING))
                 blocks = [block for block in message.content if not _is_blank(block)]
                 if blocks:
                     safe = replace(message, content=_with_safe_calls(blocks))

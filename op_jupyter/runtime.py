@@ -72,7 +72,8 @@ class Runtime:
         self.system = system
         self.tools = tools
         self.options = options or {}
-        self.connection = Connection(client, api_key, base_url, timeout, max_retries)
+        # A day, where it is for ever: sockets take no more.
+        self.connection = Connection(client, api_key, base_url, min(timeout, 86_400), max_retries)
         self.last_run: Run | None = None
         self.capture: Capture = lambda emit_output: contextlib.nullcontext()
         self._lock = threading.Lock()

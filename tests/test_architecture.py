@@ -30,7 +30,8 @@ RUN = VALUES | TOOLS | LOOP | {"providers", "record", "runtime"}
 MAY_IMPORT = {
     **dict.fromkeys(VALUES, VALUES),
     "record": VALUES,
-    "control": VALUES | {"threads"},
+    "control": VALUES | {"queued", "threads"},
+    "queued": VALUES,
     "threads": set(),
     "history": VALUES,
     "tools": VALUES,

@@ -85,7 +85,7 @@ def test_calls_of_one_id_have_each_the_result_that_was_theirs(id: str) -> None:
 
 def test_an_id_that_is_made_up_is_not_one_that_there_is() -> None:
     results = [result(id, text) for id, text in (("c", "1"), ("c_2", "2"), ("c", "3"), ("c_2", "4"))]
-    message, *answers = replayable([calls("c", "c_2", "c", "c_2"), *results])
+    _, message, *answers = replayable([UserMessage("go"), calls("c", "c_2", "c", "c_2"), *results])
     assert isinstance(message, AssistantMessage)
     assert len({call.id for call in message.tool_calls}) == 4
     assert [getattr(answer, "text", "") for answer in answers] == ["1", "2", "3", "4"]
@@ -112,4 +112,10 @@ def test_what_is_signed_or_redacted_is_not_blank_and_neither_is_an_image() -> No
             ImageContent(b"", "image/png"),
         ]
     )
-    assert replayable([signed]) == [signed]
+    assert replayable([UserMessage("go"), signed]) == [UserMessage("go"), signed]
+
+
+def test_a_conversation_that_begins_in_its_middle_has_a_person_speak_first() -> None:
+    reply = AssistantMessage([TextContent("It is 3.")])
+    first, second = replayable([reply])
+    assert isinstance(first, UserMessage) and first.text and second == reply

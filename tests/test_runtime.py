@@ -249,3 +249,14 @@ def test_a_runtime_of_ones_own_can_stand_in_for_the_default_one(monkeypatch: pyt
         return runtime.exec("How is it?")
 
     assert weather() == "It rains."  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("send", [Runtime.steer, Runtime.follow_up])
+def test_a_message_that_is_no_text_is_refused_in_words(send: Any) -> None:
+    with pytest.raises(TypeError, match="A message is a text, not NoneType"):
+        send(Runtime(model=scripted(["x"])), None)
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 1e12])
+def test_a_timeout_without_end_is_a_day_since_sockets_take_no_more(timeout: float) -> None:
+    assert Runtime(model=scripted(["x"]), timeout=timeout).connection.timeout == 86_400

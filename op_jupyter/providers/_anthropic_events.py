@@ -5,19 +5,24 @@ A pure function over the data of the events; no network here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
+from op_jupyter.providers._bedrock_events import STATUS
+from op_jupyter.providers._claude import bound
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_arguments
 
 PROVIDER = "anthropic"
 
-# An error event bears no status. The last ones are those of Bedrock.
-_STATUS = {
+# An error event bears no status; Bedrock sends its own.
+_STATUS = STATUS | {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -28,24 +33,21 @@ _STATUS = {
     "api_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
-    "validationException": 400,
-    "modelTimeoutException": 408,
-    "throttlingException": 429,
-    "internalServerException": 500,
-    "modelStreamErrorException": 500,
-    "serviceUnavailableException": 503,
 }
 
 
-def read_events(data: Iterable[str], basis: str = "") -> Iterator[StreamEvent]:
+Bind: TypeAlias = Callable[[str], dict[str, str]]
+
+
+def read_events(data: Iterable[str], basis: str = "", before: str = "") -> Iterator[StreamEvent]:
     """The events of a reply whose server-sent events hold `data`, JSON texts of which the last is `message_stop`.
 
-    `basis` is kept beside each block of thinking: it says of which request the block is a part.
+    Beside each block of thinking is kept that it is bound to this `basis`, and to what was said `before`.
 
     Raises:
         ProviderError: when it fails before any output, in a way that may pass.
     """
-    reply = _Reply(basis)
+    reply = _Reply(functools.partial(bound, basis, before))
     failure: ProviderError | None = None
     try:
         for text in data:
@@ -53,10 +55,9 @@ def read_events(data: Iterable[str], basis: str = "") -> Iterator[StreamEvent]:
             if reply.is_complete:
                 break
         else:
-            message = "The reply broke off: the stream ended before its closing event. Run again"
-            raise ProviderError(message, "connection", retry=True)
+            raise broke_off()
     except ProviderError as error:
-        if error.retry and not reply.has_begun:
+        if error.retry and not reply.count:
             raise
         failure = error
     yield from reply.end(failure)
@@ -70,19 +71,19 @@ class _Part:
     raw: dict[str, Any]
     pieces: list[str] = field(default_factory=list[str])
 
-    def block(self, basis: str) -> Block:
+    def block(self, bind: Bind) -> Block:
         kind, text = as_str(self.raw.get("type")), "".join(self.pieces)
         match kind:
             case "text":
-                return TextContent(text, _provider_data(self._extras_of_text(text)))
+                return TextContent(text, kept(PROVIDER, self._extras_of_text(text)))
             case "thinking":
                 signature = self.raw.get("signature")
                 return ThinkingContent(
-                    text, provider_data=_provider_data({"signature": signature, "basis": basis} if signature else {})
+                    text, provider_data=kept(PROVIDER, {"signature": signature} | bind(text) if signature else {})
                 )
             case "redacted_thinking":
                 return ThinkingContent(
-                    "", redacted=True, provider_data=_provider_data({"data": self.raw.get("data"), "basis": basis})
+                    "", redacted=True, provider_data=kept(PROVIDER, {"data": self.raw.get("data")} | bind(""))
                 )
             case "tool_use":
                 arguments, raw_arguments = self._input(text)
@@ -93,11 +94,11 @@ class _Part:
                     as_str(self.raw.get("name")),
                     arguments,
                     raw_arguments,
-                    _provider_data(extras),
+                    kept(PROVIDER, extras),
                 )
             case _:
                 whole = self.raw | {"input": self._input(text)[0]} if "input" in self.raw else self.raw
-                return ServerContent(as_str(self.raw.get("name")) or kind, whole, _provider_data({"type": kind}))
+                return ServerContent(as_str(self.raw.get("name")) or kind, whole, kept(PROVIDER, {"type": kind}))
 
     def _extras_of_text(self, text: str) -> dict[str, Any]:
         if citations := as_list(self.raw.get("citations")):
@@ -113,8 +114,8 @@ class _Part:
 class _Reply:
     """What has come of a reply."""
 
-    def __init__(self, basis: str) -> None:
-        self.basis = basis
+    def __init__(self, bind: Bind) -> None:
+        self.bind = bind
         self.count = 0
         self.open: dict[Any, _Part] = {}
         self.calls = 0
@@ -124,15 +125,8 @@ class _Reply:
         self.usage: dict[str, Any] = {}
         self.is_complete = False
 
-    @property
-    def has_begun(self) -> bool:
-        return self.count > 0
-
     def add(self, text: str) -> Iterator[StreamEvent]:
-        try:
-            event = as_dict(from_json(text))
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {text[:80]}", "provider") from error
+        event = as_dict(event_in(text))
         match event.get("type"):
             case "message_start":
                 self._update(as_dict(event.get("message")))
@@ -142,7 +136,7 @@ class _Reply:
                 yield from self._grow(event.get("index"), as_dict(event.get("delta")))
             case "content_block_stop":
                 if part := self.open.pop(event.get("index"), None):
-                    yield BlockEnd(part.index, part.block(self.basis))
+                    yield BlockEnd(part.index, part.block(self.bind))
             case "message_delta":
                 self._update(as_dict(event.get("delta")) | {"usage": event.get("usage")})
             case "message_stop":
@@ -164,7 +158,7 @@ class _Reply:
         part = _Part(self.count, dict(raw))
         self.count += 1
         self.open[position] = part
-        block = part.block(self.basis)
+        block = part.block(self.bind)
         self.calls += isinstance(block, ToolCall)
         yield BlockStart(part.index, block)
         if raw.get("type") in ("text", "thinking"):
@@ -194,15 +188,14 @@ class _Reply:
 
     def end(self, failure: ProviderError | None) -> Iterator[StreamEvent]:
         for part in self.open.values():
-            yield BlockEnd(part.index, part.block(self.basis))
+            yield BlockEnd(part.index, part.block(self.bind))
         failure = failure or self._refusal()
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish,
             usage=_usage(self.usage),
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
-            provider_data=_provider_data({"container": self.container} if self.container else {}),
+            provider_data=kept(PROVIDER, {"container": self.container} if self.container else {}),
         )
 
     def _refusal(self) -> ProviderError | None:
@@ -223,10 +216,6 @@ def _write(part: _Part, text: str) -> Iterator[StreamEvent]:
     if text:
         part.pieces.append(text)
         yield BlockDelta(part.index, text)
-
-
-def _provider_data(extras: dict[str, Any]) -> dict[str, Any] | None:
-    return {PROVIDER: extras} if extras else None
 
 
 def _event_error(error: dict[str, Any]) -> ProviderError:

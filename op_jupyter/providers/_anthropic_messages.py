@@ -25,19 +25,21 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._anthropic_events import PROVIDER
-from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._wire import as_dict, as_list, as_str, join_text
+from op_jupyter.providers._claude import digest, is_bound
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 THINKING = ("thinking", "redacted_thinking")
 
 
-def turns(messages: list[Message], basis: str) -> list[dict[str, Any]]:
-    """The turns of the conversation; of its thinking what was thought on the same `basis`.
+def turns(messages: list[Message], basis: str) -> tuple[list[dict[str, Any]], str]:
+    """The turns of the conversation, and what stands for all of them; of its thinking what is bound to this `basis`.
 
     All that follows one reply is one turn: the results of its calls, and then what the person says.
     """
     server_calls = _server_calls(messages)
     found: list[dict[str, Any]] = []
+    before = basis
     for message in messages:
         match message:
             case UserMessage():
@@ -45,26 +47,23 @@ def turns(messages: list[Message], basis: str) -> list[dict[str, Any]]:
             case ToolResultMessage():
                 role, content = "user", [_result(message)]
             case AssistantMessage():
-                role, content = "assistant", _said(message, basis, server_calls)
+                role, content = "assistant", _said(message, basis, before, server_calls)
             case _:
                 assert_never(message)
         if role == "user" and found and found[-1]["role"] == role:
             found[-1]["content"] += content
         elif content:
             found.append({"role": role, "content": content})
-    return found
-
-
-def called_functions(messages: list[Message]) -> list[str]:
-    """The names of the functions that were called, each once."""
-    return list(dict.fromkeys(call.name for reply in _replies(messages) for call in reply.tool_calls))
+        if content:
+            before = digest(before, role, content)
+    return found, before
 
 
 def container(messages: list[Message]) -> str | None:
     """The container in which the server last ran code of this conversation, while it lasts."""
     latest: dict[str, Any] = {}
     for reply in _replies(messages):
-        latest = as_dict(_own(reply).get("container")) or latest
+        latest = as_dict(own_of(reply, PROVIDER).get("container")) or latest
     with suppress(ValueError, TypeError):
         if datetime.fromisoformat(as_str(latest.get("expires_at"))) > datetime.now(UTC):
             return as_str(latest.get("id")) or None
@@ -96,31 +95,36 @@ def _result(message: ToolResultMessage) -> dict[str, Any]:
 # -------------------------------------------------------------------- what the model said
 
 
-def _said(message: AssistantMessage, basis: str, server_calls: set[str]) -> list[dict[str, Any]]:
+def _said(message: AssistantMessage, basis: str, before: str, server_calls: set[str]) -> list[dict[str, Any]]:
     """The blocks of `message` that can be sent."""
-    said = [_said_block(block, basis, server_calls) for block in message.content]
-    thinks = any(block and block["type"] in THINKING for block in said)
+    thoughts = [block for block in message.content if isinstance(block, ThinkingContent) and own_of(block, PROVIDER)]
+    # One is bound to those before it.
+    thinks = all(is_bound(own_of(block, PROVIDER), basis, before, block.thinking) for block in thoughts)
+    said = [_said_block(block, thinks, server_calls) for block in message.content]
+    shows = any(block and block["type"] in THINKING for block in said)
     # A blank text is refused, but beside signed thinking each block has to keep its place.
-    content = [block for block in said if block and (thinks or block["type"] != "text" or block["text"].strip())]
+    content = [block for block in said if block and (shows or block["type"] != "text" or block["text"].strip())]
     while content and content[-1]["type"] in THINKING and message.stop_reason != "tool_use":
         content.pop()  # refused at the end of a reply
     return content
 
 
-def _said_block(block: Block, basis: str, server_calls: set[str]) -> dict[str, Any] | None:
+def _said_block(block: Block, thinks: bool, server_calls: set[str]) -> dict[str, Any] | None:
     match block:
         case TextContent():
             return _text(block)
         case ThinkingContent():
-            return _thinking(block) if _own(block).get("basis") == basis else None
+            return _thinking(block) if thinks and own_of(block, PROVIDER) else None
         case ToolCall():
-            caller = as_dict(_own(block).get("caller"))
+            caller = as_dict(own_of(block, PROVIDER).get("caller"))
             known = {"caller": caller} if caller.get("tool_id") in server_calls else {}
             return {"type": "tool_use", "id": call_id(block.id), "name": block.name, "input": block.arguments} | known
         case ServerContent():
             data = as_dict(block.data)
             call = data.get("tool_use_id") or data.get("id")
-            return data if _own(block) and "type" in data and (call is None or call in server_calls) else None
+            return (
+                data if own_of(block, PROVIDER) and "type" in data and (call is None or call in server_calls) else None
+            )
         case ImageContent():
             return None  # of another model: here only the user can show one
         case _:
@@ -131,13 +135,13 @@ def _text(block: TextContent) -> dict[str, Any]:
     # The server says what file a citation is from, and refuses to be told.
     citations = [
         {name: value for name, value in as_dict(citation).items() if name != "file_id"}
-        for citation in as_list(_own(block).get("citations"))
+        for citation in as_list(own_of(block, PROVIDER).get("citations"))
     ]
     return {"type": "text", "text": block.text} | ({"citations": citations} if citations else {})
 
 
 def _thinking(block: ThinkingContent) -> dict[str, Any]:
-    own = _own(block)
+    own = own_of(block, PROVIDER)
     if block.redacted:
         return {"type": "redacted_thinking", "data": own.get("data")}
     return {"type": "thinking", "thinking": block.thinking, "signature": own.get("signature")}
@@ -158,13 +162,10 @@ def _server_calls(messages: list[Message]) -> set[str]:
 
 
 def _server_blocks(reply: AssistantMessage) -> list[dict[str, Any]]:
-    return [as_dict(block.data) for block in reply.content if isinstance(block, ServerContent) and _own(block)]
+    return [
+        as_dict(block.data) for block in reply.content if isinstance(block, ServerContent) and own_of(block, PROVIDER)
+    ]
 
 
 def _replies(messages: list[Message]) -> Iterator[AssistantMessage]:
     return (message for message in messages if isinstance(message, AssistantMessage))
-
-
-def _own(part: Message | Block) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from op_jupyter.providers import Connection
-from op_jupyter.providers._http import network_settings, unreachable
+from op_jupyter.providers._http import environment_of, given_client, key_of, keys_in, unreachable
 from op_jupyter.providers._shared import CONNECT_TIMEOUT, ProviderError, http_error, listed
 from op_jupyter.providers._wire import as_dict, as_str
 from op_jupyter.redact import redact
@@ -68,18 +67,13 @@ def client_of(connection: Connection, service: Service = "bedrock-runtime") -> A
     given = connection.client
     if isinstance(given, BaseClient) and given.meta.service_model.service_name == service:
         return given
-    if given is not None and not isinstance(given, boto3.Session):
-        kind = type(given).__name__
-        message = f"client= must be a boto3.Session, or a boto3 client for {service}, not {kind}"
-        raise ProviderError(message, "setup")
+    session = given_client(connection, boto3.Session, f"a boto3.Session, or a boto3 client for {service}")
     try:
         with _making_a_client:
-            if given is not None:
-                return _shared_client(service, given, None, (), has_key=False)
+            if session is not None:
+                return _shared_client(service, session, None, (), has_key=False)
             # A notebook may set its account at any time.
-            account = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-            account += network_settings()
-            has_key = connection.api_key is not None
+            account, has_key = environment_of("AWS_"), key_of(connection) is not None
             return _shared_client(service, boto3.DEFAULT_SESSION, connection.base_url, account, has_key=has_key)
     except (BotoCoreError, ValueError) as error:
         raise _setup_error(error) from error
@@ -111,28 +105,28 @@ def address_of(client: Any) -> str:
 
 
 @dataclass(slots=True)
-class _Exchange:
-    """A request on its way, for the hooks in the client, and the response as they have seen it."""
+class Exchange:
+    """A request on its way, for the hooks in the client, with the keys in it and the response as they have seen it."""
 
     body: bytes | None
     seconds: float
     api_key: str | None
-    secrets: list[str] = field(default_factory=list[str])
+    keys: list[str] = field(default_factory=list[str])
     response: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-_under_way: ContextVar[_Exchange | None] = ContextVar("_under_way", default=None)
+_under_way: ContextVar[Exchange | None] = ContextVar("_under_way", default=None)
 
 
-def send(client: Any, model: str, body: bytes, connection: Connection) -> Mapping[str, Any]:
-    """The response to `body`, of which only the `headers` are there yet; its `body` is still to be read.
+def send(client: Any, model: str, body: bytes, connection: Connection) -> Exchange:
+    """The exchange in which `body` was sent; the `body` of its response is still to be read.
 
     Raises:
         ProviderError: when there is none, or it is an error.
     """
     with _exchange(client, "bedrock-runtime.ConverseStream", connection, body) as exchange:
         client.converse_stream(modelId=model)
-    return exchange.response
+    return exchange
 
 
 def models(connection: Connection) -> list[str]:
@@ -155,13 +149,13 @@ def models(connection: Connection) -> list[str]:
 
 
 @contextmanager
-def _exchange(client: Any, operation: str, connection: Connection, body: bytes | None = None) -> Iterator[_Exchange]:
+def _exchange(client: Any, operation: str, connection: Connection, body: bytes | None = None) -> Iterator[Exchange]:
     """A request for `operation` in here is sent with this `body` and key, once; what fails is a `ProviderError`."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     for event, hook in _HOOKS.items():
         client.meta.events.register_first(f"{event}.{operation}", hook, unique_id=f"op_jupyter {event}.{operation}")
-    exchange = _Exchange(body, connection.timeout, connection.api_key if connection.client is None else None)
+    exchange = Exchange(body, connection.timeout, key_of(connection) if connection.client is None else None)
     token = _under_way.set(exchange)
     try:
         yield exchange
@@ -185,12 +179,7 @@ def _before_call(params: dict[str, Any], context: dict[str, Any], **_: Any) -> N
 
 def _before_send(request: Any, **_: Any) -> None:
     if exchange := _under_way.get():
-        sent = {name.lower(): value for name, value in request.headers.items()}
-        for name in ("authorization", "x-amz-security-token"):
-            value = sent.get(name, b"")
-            text = value.decode() if isinstance(value, bytes) else str(value)
-            exchange.secrets += [word for word in re.split(r"[\s,=/]+", text) if len(word) >= 16]
-            exchange.secrets.append(text)
+        exchange.keys += keys_in(request.headers)
 
 
 def _response_received(response_dict: Mapping[str, Any] | None, **_: Any) -> None:
@@ -214,7 +203,7 @@ _HOOKS = {
 # -------------------------------------------------------------------- what went wrong
 
 
-def _response_error(error: ClientError, client: Any, exchange: _Exchange) -> ProviderError:
+def _response_error(error: ClientError, client: Any, exchange: Exchange) -> ProviderError:
     said, metadata = as_dict(error.response.get("Error")), as_dict(error.response.get("ResponseMetadata"))
     status, code, message = metadata.get("HTTPStatusCode"), as_str(said.get("Code")), as_str(said.get("Message"))
     if code == str(status):
@@ -223,32 +212,27 @@ def _response_error(error: ClientError, client: Any, exchange: _Exchange) -> Pro
         message = message.partition("\n")[0]  # what follows repeats all that was signed
     # An account may take a request of its own, such as that for a role.
     is_ours = error.operation_name in ("ConverseStream", "ListFoundationModels", "ListInferenceProfiles")
+    said_of_it = redact(message, *exchange.keys)
+    if hint := next((hint for mark, hint in _HINTS.items() if is_ours and mark in f"{code} {message}"), None):
+        said_of_it = f"{said_of_it.rstrip('. ') or code}: {hint}"
     failure = http_error(
         status if isinstance(status, int) else None,
-        redact(message, *exchange.secrets),
+        said_of_it,
         code=code,
         server=address_of(client) if is_ours else f"AWS, asked for {error.operation_name},",
         headers=as_dict(metadata.get("HTTPHeaders")),
         key_hint=ACCOUNT_HINT,
     )
-    hint = next((hint for mark, hint in _HINTS.items() if is_ours and mark in f"{code} {message}"), None)
     if "ExpiredToken" in code or failure.kind == "auth":
         failure.kind = "auth"
         _shared_client.cache_clear()  # so that new keys in a file are seen
-    if "QuotaExceeded" in code or "per day" in message:
+    if "per day" in message:
         failure.kind, failure.retry = "quota", False
     elif status == 424:
         failure.retry = True  # the model failed
     elif "identifier is invalid" in message:
         failure.kind = "not_found"
-    return _with_hint(failure, hint)
-
-
-def _with_hint(failure: ProviderError, hint: str | None) -> ProviderError:
-    if hint is None or hint in str(failure):
-        return failure
-    said = str(failure).rstrip(". ")
-    return ProviderError(f"{said}: {hint}", failure.kind, retry=failure.retry, retry_after=failure.retry_after)
+    return failure
 
 
 def connection_error(error: BaseException, client: Any, seconds: float) -> ProviderError:

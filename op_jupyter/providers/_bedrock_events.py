@@ -5,12 +5,13 @@ A pure function over headers and payloads; no network here, and no SDK.
 
 from __future__ import annotations
 
+import functools
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import (
     Block,
     ImageContent,
@@ -21,13 +22,16 @@ from op_jupyter.messages import (
     ToolCall,
     Usage,
 )
+from op_jupyter.providers._claude import bound
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, parse_arguments
 
 PROVIDER = "bedrock"
 
 # An exception in the stream bears no status.
-_STATUS = {
+STATUS = {
     "validationException": 400,
     "accessDeniedException": 403,
     "modelTimeoutException": 408,
@@ -42,15 +46,20 @@ _FILTERED = {
 }
 
 
-def read_events(messages: Iterable[tuple[Mapping[str, Any], bytes]], basis: str = "") -> Iterator[StreamEvent]:
+Bind: TypeAlias = Callable[[str], dict[str, str]]
+
+
+def read_events(
+    messages: Iterable[tuple[Mapping[str, Any], bytes]], basis: str = "", before: str = ""
+) -> Iterator[StreamEvent]:
     """The events of a reply whose event stream has `messages`, each its headers and its payload, which is JSON.
 
-    `basis` is kept beside each block of signed reasoning: it says of which request the block is a part.
+    Beside each block of signed reasoning is kept that it is bound to this `basis`, and to what was said `before`.
 
     Raises:
         ProviderError: when it fails before any output, in a way that may pass.
     """
-    reply = _Reply(basis)
+    reply = _Reply(functools.partial(bound, basis, before))
     failure: ProviderError | None = None
     try:
         for headers, payload in messages:
@@ -58,8 +67,7 @@ def read_events(messages: Iterable[tuple[Mapping[str, Any], bytes]], basis: str 
             if reply.finish and reply.usage:
                 break
         if not reply.finish:
-            message = "The reply broke off: the stream ended before its closing event. Run again"
-            raise ProviderError(message, "connection", retry=True)
+            raise broke_off()
     except ProviderError as error:
         # After the closing event only the usage is still to come.
         failure = None if reply.finish else error
@@ -80,16 +88,16 @@ class _Part:
     signature: str = ""
     results: list[Any] = field(default_factory=list[Any])
 
-    def block(self, basis: str) -> Block:
+    def block(self, bind: Bind) -> Block:
         text = "".join(self.pieces)
         match self.kind:
             case "text":
                 return TextContent(text)
             case "reasoning":
-                own = {"signature": self.signature, "basis": basis}
-                return ThinkingContent(text, provider_data={PROVIDER: own} if self.signature else None)
+                own = {"signature": self.signature} | bind(text)
+                return ThinkingContent(text, provider_data=kept(PROVIDER, own if self.signature else {}))
             case "redacted":
-                own = {"redactedContent": _joined(self.pieces), "basis": basis}
+                own = {"redactedContent": _joined(self.pieces)} | bind("")
                 return ThinkingContent("", redacted=True, provider_data={PROVIDER: own})
             case "toolUse":
                 arguments, raw_arguments = parse_arguments(text)
@@ -116,8 +124,8 @@ def _joined(pieces: list[str]) -> str:
 class _Reply:
     """What has come of a reply."""
 
-    def __init__(self, basis: str) -> None:
-        self.basis = basis
+    def __init__(self, bind: Bind) -> None:
+        self.bind = bind
         self.count = 0
         self.open: dict[Any, _Part] = {}
         self.citations: dict[Any, list[Any]] = {}
@@ -129,14 +137,11 @@ class _Reply:
     def add(self, headers: Mapping[str, Any], payload: bytes) -> Iterator[StreamEvent]:
         if headers.get(":message-type") == "error":
             raise http_error(None, as_str(headers.get(":error-message")), code=as_str(headers.get(":error-code")))
-        try:
-            event = as_dict(from_json(payload.decode("utf-8", "replace")))
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {payload[:80]!r}", "provider") from error
+        event = as_dict(event_in(payload.decode("utf-8", "replace")))
         if headers.get(":message-type") == "exception":
             code = as_str(headers.get(":exception-type"))
             message = as_str(event.get("message")) or as_str(event.get("originalMessage"))
-            raise http_error(_STATUS.get(code), message, code=code)
+            raise http_error(STATUS.get(code), message, code=code)
         position = event.get("contentBlockIndex")
         match headers.get(":event-type"):
             case "contentBlockStart":
@@ -158,7 +163,7 @@ class _Reply:
         yield from self._stop(position)
         part = self.open[position] = _Part(self.count, kind, start)
         self.count += 1
-        block = part.block(self.basis)
+        block = part.block(self.bind)
         self.calls += isinstance(block, ToolCall)
         yield BlockStart(part.index, block)
         return part
@@ -209,7 +214,7 @@ class _Reply:
 
     def _stop(self, position: Any) -> Iterator[StreamEvent]:
         if part := self.open.pop(position, None):
-            yield BlockEnd(part.index, part.block(self.basis))
+            yield BlockEnd(part.index, part.block(self.bind))
         if citations := self.citations.pop(position, None):
             block = _server("", citations=citations)
             yield BlockStart(self.count, block)
@@ -228,13 +233,12 @@ class _Reply:
     def end(self, failure: ProviderError | None) -> Iterator[StreamEvent]:
         for position in [*self.open, *self.citations]:
             yield from self._stop(position)
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish or None,
             usage=_usage(self.usage),
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
-            provider_data={PROVIDER: {"additionalModelResponseFields": self.fields}} if self.fields else None,
+            provider_data=kept(PROVIDER, {"additionalModelResponseFields": self.fields} if self.fields else {}),
         )
 
     def _stop_reason(self) -> StopReason:

@@ -10,7 +10,6 @@ from typing import Any, assert_never
 
 from op_jupyter.messages import (
     AssistantMessage,
-    Block,
     ImageContent,
     InputBlock,
     Message,
@@ -22,17 +21,19 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._bedrock_events import PROVIDER
-from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._wire import as_dict, as_str, join_text
+from op_jupyter.providers._claude import digest, is_bound
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._wire import as_dict, as_str
 
 
-def turns(messages: list[Message], basis: str, rich_results: bool) -> list[dict[str, Any]]:
-    """The turns of the conversation, user and assistant by turns; of its reasoning what was signed on the same `basis`.
+def turns(messages: list[Message], basis: str, rich_results: bool) -> tuple[list[dict[str, Any]], str]:
+    """The turns of the conversation, and what stands for all of them; of its reasoning what is bound to this `basis`.
 
     With `rich_results` the model takes pictures in the result of a call, and the mark of an error. Without, pictures
     stand behind all results of the turn.
     """
     found: list[dict[str, Any]] = []
+    before = basis
     for message in messages:
         match message:
             case UserMessage():
@@ -40,23 +41,19 @@ def turns(messages: list[Message], basis: str, rich_results: bool) -> list[dict[
             case ToolResultMessage():
                 role, content = "user", _result(message, rich_results)
             case AssistantMessage():
-                role, content = "assistant", _said(message, basis)
+                role, content = "assistant", _said(message, basis, before)
             case _:
                 assert_never(message)
         if content and found and found[-1]["role"] == role:
             found[-1]["content"] += content
         elif content:
             found.append({"role": role, "content": content})
+        if content:
+            before = digest(before, role, content)
     for turn in found:
         if turn["role"] == "user":
             turn["content"].sort(key=lambda block: "toolResult" not in block)
-    return found
-
-
-def called_functions(messages: list[Message]) -> list[str]:
-    """The names of the functions that were called, each once."""
-    replies = (message for message in messages if isinstance(message, AssistantMessage))
-    return list(dict.fromkeys(call.name for reply in replies for call in reply.tool_calls))
+    return found, before
 
 
 # -------------------------------------------------------------------- what the user says
@@ -87,8 +84,11 @@ def _result(message: ToolResultMessage, rich: bool) -> list[dict[str, Any]]:
 # -------------------------------------------------------------------- what the model said
 
 
-def _said(message: AssistantMessage, basis: str) -> list[dict[str, Any]]:
+def _said(message: AssistantMessage, basis: str, before: str) -> list[dict[str, Any]]:
     """The blocks of `message` that can be sent."""
+    thoughts = [block for block in message.content if isinstance(block, ThinkingContent) and own_of(block, PROVIDER)]
+    # One is bound to those before it.
+    thinks = all(is_bound(own_of(block, PROVIDER), basis, before, block.thinking) for block in thoughts)
     answered = _answered(message)
     content: list[dict[str, Any]] = []
     for block in message.content:
@@ -97,7 +97,7 @@ def _said(message: AssistantMessage, basis: str) -> list[dict[str, Any]]:
                 if block.text.strip():  # a blank one is refused
                     content.append({"text": block.text})
             case ThinkingContent():
-                content += _reasoning(block, basis)
+                content += _reasoning(block) if thinks else []
             case ToolCall():
                 use = {"toolUseId": call_id(block.id), "name": block.name, "input": block.arguments}
                 content.append({"toolUse": use})
@@ -112,10 +112,10 @@ def _said(message: AssistantMessage, basis: str) -> list[dict[str, Any]]:
     return content
 
 
-def _reasoning(block: ThinkingContent, basis: str) -> list[dict[str, Any]]:
+def _reasoning(block: ThinkingContent) -> list[dict[str, Any]]:
     """Signed or encrypted reasoning. What bears neither is refused, also by the model that it is of."""
-    own = _own(block)
-    if own.get("basis") != basis:
+    own = own_of(block, PROVIDER)
+    if not own:
         return []
     if block.redacted:
         return [{"reasoningContent": {"redactedContent": own.get("redactedContent")}}]
@@ -123,7 +123,7 @@ def _reasoning(block: ThinkingContent, basis: str) -> list[dict[str, Any]]:
 
 
 def _add_server_content(content: list[dict[str, Any]], block: ServerContent, answered: set[str]) -> None:
-    data = as_dict(block.data) if _own(block) else {}
+    data = as_dict(block.data) if own_of(block, PROVIDER) else {}
     if "citations" in data and content and "text" in content[-1]:
         content[-1] = {"citationsContent": {"content": [content[-1]], "citations": data["citations"]}}
     elif _server_call(block) in answered:
@@ -132,7 +132,7 @@ def _add_server_content(content: list[dict[str, Any]], block: ServerContent, ans
 
 def _answered(message: AssistantMessage) -> set[str]:
     """The ids of the calls to server tools that have their result: a reply that broke off may hold half of it."""
-    blocks = [block for block in message.content if isinstance(block, ServerContent) and _own(block)]
+    blocks = [block for block in message.content if isinstance(block, ServerContent) and own_of(block, PROVIDER)]
     made = {_server_call(block) for block in blocks if "toolUse" in as_dict(block.data)}
     return made & {_server_call(block) for block in blocks if "toolResult" in as_dict(block.data)} - {""}
 
@@ -140,8 +140,3 @@ def _answered(message: AssistantMessage) -> set[str]:
 def _server_call(block: ServerContent) -> str:
     data = as_dict(block.data)
     return as_str((as_dict(data.get("toolUse")) or as_dict(data.get("toolResult"))).get("toolUseId"))
-
-
-def _own(part: Block) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import StopReason, TextContent, ThinkingContent, ToolCall, Usage
-from op_jupyter.providers._openai import error_words
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._openai import error_words, usage_of
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_list, as_str, parse_arguments
 
 PROVIDER = "openai"
 DONE = "[DONE]"
@@ -35,8 +37,7 @@ def read_chunks(data: Iterable[str]) -> Iterator[StreamEvent]:
             yield from reply.add(text)
         else:
             if not reply.finish:
-                message = "The reply broke off: the stream ended before its closing event. Run again"
-                raise ProviderError(message, "connection", retry=True)
+                raise broke_off()
     except ProviderError as error:
         is_whole = reply.finish and error.kind in ("connection", "timeout")
         if not is_whole:
@@ -61,7 +62,7 @@ class _Part:
 
     def block(self) -> TextContent | ThinkingContent | ToolCall:
         text = "".join(self.pieces)
-        provider_data = {PROVIDER: self.extras} if self.extras else None
+        provider_data = kept(PROVIDER, self.extras)
         match self.kind:
             case "text":
                 return TextContent(text, provider_data)
@@ -85,12 +86,9 @@ class _Reply:
         self.reasoning_details: list[dict[str, Any]] = []
 
     def add(self, text: str) -> Iterator[StreamEvent]:
-        try:
-            chunk = as_dict(from_json(text))
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {text[:80]}", "provider") from error
+        chunk = as_dict(event_in(text))
         if usage := as_dict(chunk.get("usage")):
-            self.usage = _usage(usage)
+            self.usage = usage_of(usage, "prompt", "completion")
         if chunk.get("error") or chunk.get("object") == "error":
             raise _event_error(chunk)
         for choice in map(as_dict, as_list(chunk.get("choices"))):
@@ -179,13 +177,14 @@ class _Reply:
             if part.is_open:
                 yield BlockEnd(part.index, part.block())
         failure = failure or self._failure()
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish,
             usage=self.usage,
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
-            provider_data={PROVIDER: {"reasoning_details": self.reasoning_details}} if self.reasoning_details else None,
+            provider_data=kept(
+                PROVIDER, {"reasoning_details": self.reasoning_details} if self.reasoning_details else {}
+            ),
         )
 
     def _failure(self) -> ProviderError | None:
@@ -221,15 +220,3 @@ def _grow_details(details: list[dict[str, Any]], detail: dict[str, Any]) -> None
             last[key] += value or ""
         elif value:
             last[key] = value
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    read, written = as_dict(usage.get("prompt_tokens_details")), as_dict(usage.get("completion_tokens_details"))
-    cache_read, cache_write = as_int(read.get("cached_tokens")), as_int(read.get("cache_write_tokens"))
-    return Usage(
-        input=max(0, as_int(usage.get("prompt_tokens")) - cache_read - cache_write),
-        output=as_int(usage.get("completion_tokens")),
-        cache_read=cache_read,
-        cache_write=cache_write,
-        reasoning=as_int(written.get("reasoning_tokens")),
-    )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import (
     Block,
     ImageContent,
@@ -22,8 +22,10 @@ from op_jupyter.messages import (
     Usage,
 )
 from op_jupyter.providers._gemini_arguments import arguments_of
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, to_json
+from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, to_json
 
 PROVIDER = "gemini"
 
@@ -68,7 +70,7 @@ def read_events(data: Iterable[str]) -> Iterator[StreamEvent]:
         failure = reply.failure()
     except ProviderError as error:
         failure = error
-    if failure and failure.retry and not reply.has_begun:
+    if failure and failure.retry and not reply.count:
         raise failure
     yield from reply.end(failure)
 
@@ -86,8 +88,8 @@ class _Said:
     def block(self) -> Block:
         text, extras = "".join(self.pieces), {"signed": [list(part) for part in self.signed]} if self.signed else {}
         if self.is_thought:
-            return ThinkingContent(text, provider_data=_provider_data(extras))
-        return TextContent(text, _provider_data(extras))
+            return ThinkingContent(text, provider_data=kept(PROVIDER, extras))
+        return TextContent(text, kept(PROVIDER, extras))
 
 
 @dataclass(slots=True)
@@ -106,7 +108,7 @@ class _Call:
             arguments, raw = arguments_of(self.arguments, self.partial), None
         except ValueError:
             arguments, raw = {}, to_json(self.partial or self.arguments).decode()
-        return ToolCall(self.id, self.name, arguments, raw, _provider_data(self.extras))
+        return ToolCall(self.id, self.name, arguments, raw, kept(PROVIDER, self.extras))
 
 
 class _Reply:
@@ -123,15 +125,8 @@ class _Reply:
         self.blocked = ""
         self.is_complete = False
 
-    @property
-    def has_begun(self) -> bool:
-        return self.count > 0
-
     def add(self, text: str) -> Iterator[StreamEvent]:
-        try:
-            value = from_json(text)
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {text[:80]}", "provider") from error
+        value = event_in(text)
         for item in as_list(value) or [value]:
             chunk = as_dict(item)
             yield from self._chunk(as_dict(chunk.get("response")) or chunk)
@@ -221,13 +216,12 @@ class _Reply:
     def end(self, failure: ProviderError | None) -> Iterator[StreamEvent]:
         yield from self._close()
         for name, found in self.metadata.items():
-            yield from self._whole(ServerContent(name, found, _provider_data({"type": name})))
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+            yield from self._whole(ServerContent(name, found, kept(PROVIDER, {"type": name})))
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish,
             usage=_usage(self.usage),
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
         )
 
     def failure(self) -> ProviderError | None:
@@ -235,8 +229,7 @@ class _Reply:
         if self.blocked:
             return ProviderError(f"The prompt was blocked ({self.blocked}){self._reason('say it otherwise')}", "filter")
         if self.finish is None:
-            message = "The reply broke off: the stream ended before its closing event. Run again"
-            return ProviderError(message, "connection", retry=True)
+            return broke_off()
         if self.finish in _FILTERED:
             wish = "say it otherwise, or change safety_settings"
             return ProviderError(f"The reply was blocked ({self.finish}){self._reason(wish)}", "filter")
@@ -260,14 +253,10 @@ def _block(kind: str, value: Any, extras: dict[str, Any]) -> Block:
     mime_type = as_str(blob.get("mimeType"))
     if kind == "inlineData" and mime_type.startswith("image/"):
         try:
-            return ImageContent(b64decode(as_str(blob.get("data"))), mime_type, _provider_data(extras))
+            return ImageContent(b64decode(as_str(blob.get("data"))), mime_type, kept(PROVIDER, extras))
         except ValueError:
             pass  # shown as it came
-    return ServerContent(as_str(blob.get("toolType")) or kind, value, _provider_data({"type": kind} | extras))
-
-
-def _provider_data(extras: dict[str, Any]) -> dict[str, Any] | None:
-    return {PROVIDER: extras} if extras else None
+    return ServerContent(as_str(blob.get("toolType")) or kind, value, kept(PROVIDER, {"type": kind} | extras))
 
 
 def error_code(error: dict[str, Any]) -> str:

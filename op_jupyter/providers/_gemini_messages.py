@@ -25,14 +25,16 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers._gemini_events import METADATA, PROVIDER
-from op_jupyter.providers._ids import call_id
-from op_jupyter.providers._wire import as_dict, as_list, as_str, join_text
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._wire import as_dict, as_list, as_str
+from op_jupyter.redact import REDACTED
 
 # Since Gemini 3 the first call of a reply has to be signed; this documented value, in base64, is for one that it has
 # not made itself: skip_thought_signature_validator.
 NOT_SIGNED = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 _BEFORE_GEMINI_3 = re.compile(r"gemini-[12]\b|gemma")
+_TAKEN = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")  # any other makes the whole request fail
 _SHOWN_IN_A_RESULT = ("image/png", "image/jpeg", "image/webp")
 
 
@@ -77,6 +79,8 @@ def _input_part(block: InputBlock) -> dict[str, Any]:
 
 
 def _picture(block: ImageContent) -> dict[str, Any]:
+    if block.mime_type not in _TAKEN:
+        return {"text": f"(a picture that cannot be shown, of type {block.mime_type})"}
     return {"inlineData": {"mimeType": block.mime_type, "data": b64encode(block.data).decode()}}
 
 
@@ -119,7 +123,7 @@ def _said(message: AssistantMessage, model: str) -> list[dict[str, Any]]:
 
 
 def _parts(block: Block, is_own: bool, halves: set[str]) -> Iterator[dict[str, Any]]:
-    own = as_dict((block.provider_data or {}).get(PROVIDER)) if is_own else {}
+    own = own_of(block, PROVIDER) if is_own else {}
     match block:
         case TextContent():
             yield from _pieces(block.text, own, {})
@@ -142,7 +146,9 @@ def _parts(block: Block, is_own: bool, halves: set[str]) -> Iterator[dict[str, A
 def _pieces(text: str, own: dict[str, Any], about: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """`text` in the parts that it came in, as far as that matters: each signature stands on its own part."""
     done = 0
-    for start, end, signature in as_list(own.get("signed")):
+    # Where a key was taken out of the text, its parts are no longer where they were.
+    signed = [] if REDACTED in text else as_list(own.get("signed"))
+    for start, end, signature in signed:
         if start > done:
             yield {"text": text[done:start]} | about
         yield {"text": text[start:end], "thoughtSignature": signature} | about
@@ -156,6 +162,6 @@ def _calls_of_the_server(message: AssistantMessage) -> set[str]:
     ids: dict[bool, set[str]] = {True: set(), False: set()}
     for block in message.content:
         if isinstance(block, ServerContent):
-            kind = as_str(as_dict((block.provider_data or {}).get(PROVIDER)).get("type"))
+            kind = as_str(own_of(block, PROVIDER).get("type"))
             ids[kind in ("toolResponse", "codeExecutionResult")].add(as_str(as_dict(block.data).get("id")))
     return (ids[True] ^ ids[False]) - {""}

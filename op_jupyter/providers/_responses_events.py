@@ -9,11 +9,13 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEnd, StreamEvent
+from op_jupyter.events import BlockDelta, BlockEnd, BlockStart, StreamEvent
 from op_jupyter.messages import Block, ServerContent, StopReason, TextContent, ThinkingContent, ToolCall, Usage
-from op_jupyter.providers._openai import error_words
+from op_jupyter.providers._messages import kept
+from op_jupyter.providers._openai import error_words, usage_of
+from op_jupyter.providers._replies import broke_off, closing, event_in
 from op_jupyter.providers._shared import ProviderError, http_error
-from op_jupyter.providers._wire import as_dict, as_int, as_list, as_str, from_json, parse_arguments
+from op_jupyter.providers._wire import as_dict, as_list, as_str, parse_arguments
 
 PROVIDER = "openai-responses"
 DONE = "[DONE]"
@@ -36,10 +38,9 @@ def read_events(data: Iterable[str], model: str = "") -> Iterator[StreamEvent]:
             if reply.is_complete:
                 break
         else:
-            message = "The reply broke off: the stream ended before its closing event. Run again"
-            raise ProviderError(message, "connection", retry=True)
+            raise broke_off()
     except ProviderError as error:
-        if error.retry and not reply.has_begun:
+        if error.retry and not reply.count:
             raise
         failure = error
     yield from reply.end(failure)
@@ -66,10 +67,10 @@ class _Item:
         match self.kind:
             case "message":
                 text = _texts(self.raw.get("content"), "") or streamed
-                return TextContent(text, _provider_data(self._extras_of_text() if is_done else {}))
+                return TextContent(text, kept(PROVIDER, self._extras_of_text() if is_done else {}))
             case "reasoning":
                 text = _texts(self.raw.get("summary")) or _texts(self.raw.get("content")) or streamed
-                return ThinkingContent(text, is_done and not text, _provider_data(self.raw if is_done else {}))
+                return ThinkingContent(text, is_done and not text, kept(PROVIDER, self.raw if is_done else {}))
             case "function_call":
                 arguments, raw_arguments = parse_arguments(as_str(self.raw.get("arguments")) or streamed)
                 return self._call(arguments, raw_arguments, self._extras_of_call() if is_done else {})
@@ -79,11 +80,11 @@ class _Item:
                 return self._call(arguments, raw_arguments, self._extras_of_call() | {"input": written})
             case kind:
                 name = as_str(self.raw.get("name")) or kind
-                return ServerContent(name, self.raw, _provider_data({"type": kind} if is_done else {}))
+                return ServerContent(name, self.raw, kept(PROVIDER, {"type": kind} if is_done else {}))
 
     def _call(self, arguments: dict[str, Any], raw_arguments: str | None, extras: dict[str, Any]) -> ToolCall:
         call_id = as_str(self.raw.get("call_id")) or as_str(self.raw.get("id"))
-        return ToolCall(call_id, as_str(self.raw.get("name")), arguments, raw_arguments, _provider_data(extras))
+        return ToolCall(call_id, as_str(self.raw.get("name")), arguments, raw_arguments, kept(PROVIDER, extras))
 
     def _extras_of_call(self) -> dict[str, Any]:
         said = ("type", "call_id", "name", "arguments", "status")
@@ -110,15 +111,8 @@ class _Reply:
         self.usage = Usage()
         self.is_complete = False
 
-    @property
-    def has_begun(self) -> bool:
-        return self.count > 0
-
     def add(self, text: str) -> Iterator[StreamEvent]:
-        try:
-            event = as_dict(from_json(text))
-        except ValueError as error:
-            raise ProviderError(f"The server sent what is no JSON: {text[:80]}", "provider") from error
+        event = as_dict(event_in(text))
         match event.get("type"):
             case "response.output_item.added":
                 yield from self._start(event)
@@ -187,7 +181,7 @@ class _Reply:
         reason = as_str(as_dict(response.get("incomplete_details")).get("reason"))
         self.finish = reason or status
         self.is_incomplete = bool(reason) or status == "incomplete"
-        self.usage = _usage(as_dict(response.get("usage")))
+        self.usage = usage_of(as_dict(response.get("usage")), "input", "output")
         if status == "failed":
             raise _error(as_dict(response.get("error")))
         self.is_complete = True
@@ -197,13 +191,12 @@ class _Reply:
             if item.index is not None:
                 yield BlockEnd(item.index, item.block(is_done=False))
         failure = failure or self._failure()
-        yield StreamEnd(
-            "error" if failure else self._stop_reason(),
+        yield closing(
+            failure,
+            self._stop_reason(),
             finish=self.finish,
             usage=self.usage,
-            error_message=str(failure) if failure else None,
-            error_kind=failure.kind if failure else None,
-            provider_data=_provider_data({"model": self.model}),
+            provider_data=kept(PROVIDER, {"model": self.model}),
         )
 
     def _failure(self) -> ProviderError | None:
@@ -236,25 +229,9 @@ def _without(value: dict[str, Any], left_out: str) -> dict[str, Any]:
     return {name: item for name, item in value.items() if name != left_out}
 
 
-def _provider_data(extras: dict[str, Any]) -> dict[str, Any] | None:
-    return {PROVIDER: extras} if extras else None
-
-
 def _error(error: dict[str, Any]) -> ProviderError:
     code, message = error_words(error)
     if "policy" in code:
         return ProviderError(f"The server refused ({code}): {message}", "filter")
     # An event without a code has only its own type.
     return http_error(None, message, code="" if code == "error" else code)
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    read, written = as_dict(usage.get("input_tokens_details")), as_dict(usage.get("output_tokens_details"))
-    cache_read, cache_write = as_int(read.get("cached_tokens")), as_int(read.get("cache_write_tokens"))
-    return Usage(
-        input=max(0, as_int(usage.get("input_tokens")) - cache_read - cache_write),
-        output=as_int(usage.get("output_tokens")),
-        cache_read=cache_read,
-        cache_write=cache_write,
-        reasoning=as_int(written.get("reasoning_tokens")),
-    )

@@ -5,6 +5,7 @@ Pure functions from messages to the items of a request body; no network here.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, assert_never
@@ -22,11 +23,11 @@ from op_jupyter.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from op_jupyter.providers._openai import call_id
+from op_jupyter.providers._messages import call_id, join_text, own_of
 from op_jupyter.providers._responses_events import PROVIDER
-from op_jupyter.providers._wire import as_dict, as_str, join_text, to_json
+from op_jupyter.providers._wire import as_dict, as_str, to_json
 
-LONGEST_ID = 64
+ALLOWED_ID = re.compile(".{1,64}", re.DOTALL)
 
 # What the server asks its client to do, and nobody here does.
 ASKED_OF_CLIENT = (
@@ -54,7 +55,7 @@ def input_items(messages: list[Message], model: str, *, is_stored: bool) -> list
             case ToolResultMessage():
                 items.append(_result(message, calls))
             case AssistantMessage():
-                is_own = _own(message).get("model") == model
+                is_own = own_of(message, PROVIDER).get("model") == model
                 said = list(_said(message, answered, is_own=is_own, is_stored=is_stored))
                 calls |= {item["call_id"]: item for item in said if item.get("call_id")}
                 items += said
@@ -79,7 +80,7 @@ def _input_block(block: InputBlock) -> dict[str, Any]:
 
 def _result(message: ToolResultMessage, calls: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The result of a call, which is among `calls` as it was sent."""
-    its_id = call_id(message.tool_call_id, LONGEST_ID)
+    its_id = call_id(message.tool_call_id, ALLOWED_ID)
     call = calls.get(its_id, {})
     has_picture = any(isinstance(block, ImageContent) for block in message.content)
     output = [_input_block(block) for block in message.content] if has_picture else join_text(message.content)
@@ -98,7 +99,7 @@ def _said(message: AssistantMessage, answered: set[str], *, is_own: bool, is_sto
         item = _item(block, is_own=is_own)
         if item is None or not _can_be_sent(item, answered, is_stored=is_stored):
             continue
-        item = {name: value for name, value in item.items() if name != "id" or 0 < len(as_str(value)) <= LONGEST_ID}
+        item = {name: value for name, value in item.items() if name != "id" or ALLOWED_ID.fullmatch(as_str(value))}
         if item["type"] == "reasoning":
             # Refused without what came of it.
             thoughts.append(item)
@@ -108,7 +109,7 @@ def _said(message: AssistantMessage, answered: set[str], *, is_own: bool, is_sto
 
 
 def _item(block: Block, *, is_own: bool) -> dict[str, Any] | None:
-    own = _own(block) if is_own else {}
+    own = own_of(block, PROVIDER) if is_own else {}
     match block:
         case TextContent():
             if not block.text.strip():
@@ -118,9 +119,9 @@ def _item(block: Block, *, is_own: bool) -> dict[str, Any] | None:
         case ThinkingContent():
             return {name: value for name, value in own.items() if value or name == "summary"} or None
         case ToolCall():
-            called = {"call_id": call_id(block.id, LONGEST_ID), "name": block.name}
-            if "input" in _own(block):
-                return {"type": "custom_tool_call", **called, "input": _own(block)["input"]} | own
+            called = {"call_id": call_id(block.id, ALLOWED_ID), "name": block.name}
+            if "input" in own_of(block, PROVIDER):
+                return {"type": "custom_tool_call", **called, "input": own_of(block, PROVIDER)["input"]} | own
             return {"type": "function_call", **called, "arguments": to_json(block.arguments).decode()} | own
         case ServerContent():
             return as_dict(block.data) if own else None
@@ -142,12 +143,7 @@ def _answered_by_server(message: Message) -> Iterator[str]:
     """The ids of those calls that the server itself has answered in `message`."""
     if isinstance(message, AssistantMessage):
         for block in message.content:
-            if isinstance(block, ServerContent) and _own(block):
+            if isinstance(block, ServerContent) and own_of(block, PROVIDER):
                 item = as_dict(block.data)
                 if as_str(item.get("type")).endswith("_output"):
                     yield as_str(item.get("call_id"))
-
-
-def _own(part: Message | Block) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))

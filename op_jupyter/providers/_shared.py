@@ -97,6 +97,7 @@ def http_error(
 
 
 def _kind(status: int | None, code: str, message: str) -> ErrorKind:
+    code = code.lower()
     if "quota" in code or "billing" in code:
         return "quota"
     if "content_filter" in code or "content_policy" in code:
@@ -182,6 +183,10 @@ def listed(connection: Connection, ask: Callable[[], Iterable[str]]) -> list[str
         return sorted(ask())
     except ProviderError as error:
         raise RunError(_clean(str(error), connection), kind=error.kind) from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # an SDK does not look at what it reads
+        reason = _clean(f"{type(error).__name__}: {error}", connection)
+        message = f"The server did not answer with a list of models ({reason}): is base_url right?"
+        raise RunError(message, kind="provider") from None
     except Exception as error:
         raise RunError(_clean(f"{type(error).__name__}: {error}", connection), kind="provider") from None
 
@@ -198,11 +203,7 @@ def _finished(end: StreamEnd, request: Request) -> StreamEnd:
 
 
 def _clean(text: str, connection: Connection) -> str:
-    names = ("api_key", "auth_token", "access_token", "aws_secret_key", "aws_session_token", "token")
-    account = getattr(connection.client, "_api_client", None)
-    owners = (connection.client, account, getattr(account, "_credentials", None))
-    keys = (connection.api_key, *(getattr(owner, name, None) for owner in owners for name in names))
-    return one_line(redact(text, *(key for key in keys if isinstance(key, str))))
+    return one_line(redact(text, connection.api_key or ""))
 
 
 # -------------------------------------------------------------------- leaving a blocked call

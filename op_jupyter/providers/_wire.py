@@ -1,4 +1,4 @@
-"""What every wire format is read and written with: server-sent events, JSON of any quality, and texts.
+"""What every wire format is read and written with: server-sent events, and JSON of any quality.
 
 Pure functions; nothing here knows a provider.
 """
@@ -11,26 +11,29 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, cast
 
-from op_jupyter.messages import InputBlock, TextContent
-
 _MOST_LEVELS = 100
 
 
 def sse_data(body: Iterable[bytes]) -> Iterator[str]:
-    r"""The data of each server-sent event in `body`; only `\n`, `\r\n` and `\r` end a line."""
-    pending = b""
+    """The data of each server-sent event in `body`."""
     data: list[bytes] = []
+    for line in lines(body):
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif not line and data:
+            yield b"\n".join(data).decode("utf-8", "replace")
+            data = []
+
+
+def lines(body: Iterable[bytes]) -> Iterator[bytes]:
+    r"""The lines of `body`, without their ends; only `\n`, `\r\n` and `\r` end a line, and what has no end is one."""
+    pending = b""
     for piece in chain(body, [b"\n"]):
-        lines = (pending + piece).splitlines(keepends=True)
+        found = (pending + piece).splitlines(keepends=True)
         # What ends in \r may go on with \n.
-        pending = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-        for line in lines:
-            content = line.rstrip(b"\r\n")
-            if content.startswith(b"data:"):
-                data.append(content[5:].removeprefix(b" "))
-            elif not content and data:
-                yield b"\n".join(data).decode("utf-8", "replace")
-                data = []
+        pending = found.pop() if found and not found[-1].endswith(b"\n") else b""
+        for line in found:
+            yield line.rstrip(b"\r\n")
 
 
 def from_json(text: str) -> Any:
@@ -120,8 +123,3 @@ def _is_deep(value: Any) -> bool:
     for _ in range(_MOST_LEVELS + 1):
         level = [part for item in level for part in (as_dict(item).values() or as_list(item))]
     return bool(level)
-
-
-def join_text(blocks: Iterable[InputBlock]) -> str:
-    """The texts among `blocks`, as paragraphs."""
-    return "\n\n".join(block.text for block in blocks if isinstance(block, TextContent))

@@ -7,30 +7,25 @@ SDK is given a finished body, since it knows keys, addresses and signatures, but
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from hashlib import sha256
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from op_jupyter.events import StreamEvent
-from op_jupyter.providers import Connection, Model, Request, ToolSpec
+from op_jupyter.providers import Connection, Model, Request, ToolSpec, _sdk
 from op_jupyter.providers._anthropic_events import PROVIDER, error_words, read_events
-from op_jupyter.providers._anthropic_messages import called_functions, container, turns
-from op_jupyter.providers._http import address_of, connection_error, making_a_client, network_settings, time_limits
-from op_jupyter.providers._shared import ProviderError, drain, http_error, listed, stream_with_retries
-from op_jupyter.providers._wire import as_dict, as_list, as_str, sse_data, to_json
+from op_jupyter.providers._anthropic_messages import container, turns
+from op_jupyter.providers._claude import called_functions, cannot_be_forced, digest, last_turns_marked
+from op_jupyter.providers._http import environment_of, given_client, key_of, making_a_client
+from op_jupyter.providers._shared import ProviderError, listed, stream_with_retries
+from op_jupyter.providers._wire import as_dict, as_list, as_str
 
 if TYPE_CHECKING:
-    import anthropic
-    import httpx2
     from anthropic import Anthropic, AnthropicBedrock, AnthropicBedrockMantle, AnthropicVertex
 
     Client: TypeAlias = Anthropic | AnthropicBedrock | AnthropicBedrockMantle | AnthropicVertex
 
-KEY_HINT = "set ANTHROPIC_API_KEY, or pass api_key="
+SDK = _sdk.Sdk("anthropic", "set ANTHROPIC_API_KEY, or pass api_key=", "/v1/messages is added to it", error_words)
 CONTEXT_TOKENS = 200_000  # of the smallest since Claude 3
 MAX_TOKENS = 32_000  # one has to be said; every model since Claude 4 can write as much
 
@@ -47,18 +42,23 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = _client(request.connection)
-    response = _send(client, request)
-    try:
-        kind = response.headers.get("content-type", "")
-        if kind.startswith(("text/html", "application/json")):
-            message = f"{_address(client)} answered with {kind}, and not with a stream of a reply"
-            raise ProviderError(message, "provider")
-        body = response.iter_bytes()
-        data = _data(body, client, kind, request.connection.timeout)
-        yield from read_events(data, basis(request))
-        drain(body)
-    finally:
-        response.close()
+    body, before = _asked(request)
+    betas = ",".join(map(str, as_list(request.options.get("betas"))))
+    return _sdk.reply(
+        SDK,
+        client,
+        "/v1/messages",
+        body,
+        request.connection,
+        lambda data: read_events(data, basis(request), before),
+        headers={"anthropic-beta": betas} if betas else {},
+        decoders={"application/vnd.amazon.eventstream": functools.partial(_frames, client)},
+    )
+
+
+def _frames(client: Client, raw: Iterator[bytes]) -> Iterator[str]:
+    """The data of the frames that Bedrock sends, which the SDK shows nowhere else before it types what is in them."""
+    return (event.data for event in client._make_sse_decoder().iter_bytes(raw))
 
 
 # -------------------------------------------------------------------- the request
@@ -73,24 +73,34 @@ def request_body(request: Request) -> dict[str, Any]:
     Raises:
         ProviderError: when a model is to think and its pick is forced, which does not go together.
     """
-    body = {"messages": turns(request.messages, basis(request))} | _settings(request)
+    return _asked(request)[0]
+
+
+def _asked(request: Request) -> tuple[dict[str, Any], str]:
+    """The body, and what stands for its messages where thinking is bound to them."""
+    settings, bound_to = _settings(request), basis(request)
+    messages, before = turns(request.messages, bound_to)
+    body = {"messages": messages} | settings
     has_budget = as_dict(body.get("thinking")).get("type") == "enabled"
     if has_budget and as_dict(body.get("tool_choice")).get("type") in ("any", "tool"):
-        wish = 'leave tool_choice at "auto", or take thinking out of the options'
-        raise ProviderError(f"Claude cannot think and be made to pick a function: {wish}", "setup")
+        raise cannot_be_forced()
     if "cache_control" not in body:
-        return _marked_for_cache(body)
-    return {name: value for name, value in body.items() if name != "cache_control" or value is not None}
+        body = _marked_for_cache(body)
+    sent = {name: value for name, value in body.items() if name != "cache_control" or value is not None}
+    return sent, before if _is_claude(settings) else ""
 
 
 def basis(request: Request) -> str:
     """What stands for all that thinking is bound to, but for the messages before it.
 
-    Newer models refuse what another one has thought, or what was thought under another system prompt or other tools.
+    Other models than Claude have nothing but their name for it.
     """
     settings = _settings(request)
-    bound_to = [settings.get(name) for name in ("model", "system", "tools")]
-    return sha256(to_json(bound_to)).hexdigest()[:16]
+    return digest(*map(settings.get, ("model", "system", "tools") if _is_claude(settings) else ("model",)))
+
+
+def _is_claude(settings: dict[str, Any]) -> bool:
+    return "claude" in as_str(settings["model"])
 
 
 def _settings(request: Request) -> dict[str, Any]:
@@ -131,17 +141,9 @@ def _tool_choice(request: Request) -> dict[str, Any]:
 def _marked_for_cache(body: dict[str, Any]) -> dict[str, Any]:
     """`body`, so that what it has in common with the next one is cached, and what the one before had is found.
 
-    A mark on the system prompt covers the tools too. From a mark the server looks back over 20 blocks only: so the
-    turn that was the last one before has its mark again.
+    A mark on the system prompt covers the tools too.
     """
-    messages = as_list(body["messages"])
-    asked = [position for position, turn in enumerate(messages) if as_dict(turn).get("role") == "user"]
-    marked: dict[str, Any] = {
-        "messages": [
-            turn | {"content": _marked(turn["content"])} if position in asked[-2:] else turn
-            for position, turn in enumerate(messages)
-        ]
-    }
+    marked: dict[str, Any] = {"messages": last_turns_marked(body["messages"], _marked)}
     for name in ("system", "tools"):
         if body.get(name):
             return body | marked | {name: _marked(body[name])}
@@ -162,30 +164,29 @@ def _marked(blocks: Any) -> Any:
 def _client(connection: Connection) -> Client:
     import anthropic
 
-    if connection.client is not None:
-        kinds = (
-            anthropic.Anthropic,
-            anthropic.AnthropicBedrock,
-            anthropic.AnthropicBedrockMantle,
-            anthropic.AnthropicVertex,
-        )
-        if not isinstance(connection.client, kinds):
-            kind = type(connection.client).__name__
-            message = f"client= must be an anthropic.Anthropic, AnthropicBedrock or AnthropicVertex object, not {kind}"
-            raise ProviderError(message, "setup")
-        return connection.client
+    kinds: tuple[type[Client], ...] = (
+        anthropic.Anthropic,
+        anthropic.AnthropicBedrock,
+        anthropic.AnthropicBedrockMantle,
+        anthropic.AnthropicVertex,
+    )
+    wanted = "an anthropic.Anthropic, AnthropicBedrock or AnthropicVertex object"
+    if client := given_client(connection, kinds, wanted):
+        return client
     base_url = connection.base_url or os.environ.get("ANTHROPIC_BASE_URL")
-    api_key = connection.api_key or os.environ.get("ANTHROPIC_API_KEY")
+    api_key = key_of(connection, "ANTHROPIC_API_KEY")
     token = None if api_key else os.environ.get("ANTHROPIC_AUTH_TOKEN")
     # A server of one's own needs no key, but the SDK does.
-    return _shared_client(api_key or (None if token or not base_url else "none"), token, base_url, network_settings())
+    return _shared_client(
+        api_key or (None if token or not base_url else "none"), token, base_url, environment_of("ANTHROPIC_")
+    )
 
 
 @functools.lru_cache(maxsize=16)
-def _shared_client(api_key: str | None, auth_token: str | None, base_url: str | None, network: object) -> Anthropic:
+def _shared_client(api_key: str | None, auth_token: str | None, base_url: str | None, environment: object) -> Anthropic:
     import anthropic
 
-    missing = f"There is no key for anthropic: {KEY_HINT}"
+    missing = f"There is no key for anthropic: {SDK.key_hint}"
     try:
         with making_a_client():
             client = anthropic.Anthropic(api_key=api_key, auth_token=auth_token, base_url=base_url)
@@ -209,92 +210,6 @@ def models(connection: Connection) -> list[str]:
         client = _client(connection)
         if not isinstance(client, anthropic.Anthropic):
             raise ProviderError(f"{type(client).__name__} cannot say which models there are", "setup")
-        with _failures(client, connection.timeout):
-            once = client.with_options(max_retries=0, timeout=time_limits(connection.timeout))
-            return [model.id for model in once.models.list()]
+        return _sdk.offered(SDK, client, connection)
 
     return listed(connection, ask)
-
-
-def _send(client: Client, request: Request) -> httpx2.Response:
-    """The response, of which only the headers are there yet.
-
-    Raises:
-        ProviderError: when there is none, or it is an error.
-    """
-    import anthropic
-    import httpx2
-
-    content = to_json(request_body(request))
-    betas = ",".join(map(str, as_list(request.options.get("betas"))))
-    # Bedrock and Vertex look into the body; without that, the bytes are the quicker way.
-    looks_into_body = request.connection.client is not None
-    with _failures(client, request.connection.timeout):
-        response: object = client.post(
-            "/v1/messages",
-            cast_to=httpx2.Response,
-            body=json.loads(content) if looks_into_body else None,
-            content=None if looks_into_body else content,
-            options={
-                "timeout": time_limits(request.connection.timeout),
-                "max_retries": 0,
-                "headers": {"anthropic-beta": betas} if betas else {},
-            },
-            stream=True,
-            stream_cls=anthropic.Stream[object],
-        )
-    return cast("httpx2.Response", response)  # no Stream, with this `cast_to`
-
-
-@contextmanager
-def _failures(client: Client, seconds: float) -> Iterator[None]:
-    """Whatever the SDK raises, as a `ProviderError`."""
-    import anthropic
-    import httpx2
-
-    try:
-        yield
-    except anthropic.APIStatusError as error:
-        raise _status_error(error, client) from error
-    except anthropic.APIConnectionError as error:
-        raise connection_error(error.__cause__ or error, _address(client), seconds) from error
-    except httpx2.RequestError as error:  # in the body of an error
-        raise connection_error(error, _address(client), seconds) from error
-
-
-def _data(body: Iterator[bytes], client: Client, kind: str, seconds: float) -> Iterator[str]:
-    """The data of each event in `body`, whose content type is `kind`.
-
-    Raises:
-        ProviderError: when the connection breaks.
-    """
-    try:
-        if kind.startswith("application/vnd.amazon.eventstream"):
-            # The SDK shows the frames of Bedrock nowhere else before it types what is in them.
-            for event in client._make_sse_decoder().iter_bytes(body):
-                yield event.data
-        else:
-            yield from sse_data(body)
-    except Exception as error:
-        raise connection_error(error, _address(client), seconds) from error
-
-
-def _status_error(error: anthropic.APIStatusError, client: Client) -> ProviderError:
-    body = as_dict(error.body)
-    code, message = error_words(as_dict(body.get("error")) or body)
-    if not message:
-        message = as_str(error.body)
-        if error.status_code == HTTPStatus.NOT_FOUND:
-            message = f"{message or 'Not Found'} (is base_url right? /v1/messages is added to it)"
-    return http_error(
-        error.status_code,
-        message,
-        code=code,
-        server=_address(client),
-        headers=error.response.headers,
-        key_hint=KEY_HINT,
-    )
-
-
-def _address(client: Client) -> str:
-    return address_of(client.base_url)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from typing import Any
 
 from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Model, Request, ToolSpec
 from op_jupyter.providers._bedrock_connection import address_of, client_of, connection_error, models, send
 from op_jupyter.providers._bedrock_events import PROVIDER, read_events
-from op_jupyter.providers._bedrock_messages import called_functions, turns
+from op_jupyter.providers._bedrock_messages import turns
+from op_jupyter.providers._claude import called_functions, cannot_be_forced, digest, last_turns_marked
+from op_jupyter.providers._http import without_keys
 from op_jupyter.providers._shared import ProviderError, drain, stream_with_retries
 from op_jupyter.providers._wire import as_dict, as_list, as_str, to_json
 
@@ -45,7 +46,7 @@ TOP_LEVEL = frozenset(
         "toolConfig",
     }
 )
-_OURS = ("cachePoint", "modelId", "tools")
+_OURS = ("cachePoint", "tools")
 _TOO_OLD_FOR_CACHE = r"claude-(v\d|instant|3-(opus|sonnet|haiku)|3-5-sonnet-20240620)"
 
 
@@ -61,15 +62,18 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = client_of(request.connection)
-    response = send(client, _model_id(request), to_json(request_body(request)), request.connection)
-    raw = response["body"]
+    asked, before = _asked(request)
+    exchange = send(client, request.model, to_json(asked), request.connection)
+    headers, raw = exchange.response["headers"], exchange.response["body"]
     try:
-        kind = as_str(response["headers"].get("content-type"))
+        kind = as_str(headers.get("content-type"))
         if not kind.startswith("application/vnd.amazon.eventstream"):
             message = f"{address_of(client)} answered with {kind or 'no type'}, and not with a stream of a reply"
             raise ProviderError(message, "provider")
         body = raw.stream()
-        yield from read_events(_messages(body, client, request.connection.timeout), basis(request))
+        messages = _messages(body, client, request.connection.timeout)
+        events = read_events(messages, basis(request), before)
+        yield from without_keys(events, lambda: exchange.keys)
         drain(body)
     finally:
         raw.close()
@@ -101,39 +105,37 @@ def request_body(request: Request) -> dict[str, Any]:
 
     Of these `temperature`, `max_tokens`, `top_p` and `stop_sequences` go into `inferenceConfig`, spelled as it spells
     them. What Converse takes at the top level goes there as it is. `tools` are offered beside the functions, as those
-    of the server have to be; `modelId` is the model. Anything else is the model's own, and goes into
+    of the server have to be. Anything else is the model's own, and goes into
     `additionalModelRequestFields`. Claude and Nova are told what to cache: `cachePoint` is the mark to use, for other
     models too, and None is for no cache.
 
     Raises:
         ProviderError: when a model is to think and its pick is forced, which does not go together.
     """
-    name = _model_id(request)
+    return _asked(request)[0]
+
+
+def _asked(request: Request) -> tuple[dict[str, Any], str]:
+    """The body, and what stands for its messages."""
+    name = request.model
     settings = _settings(request)
     # The name of an ARN does not say what model it is: what fits all is sent.
-    body = {"messages": turns(request.messages, basis(request), _is_claude_or_nova(name))} | settings
+    messages, before = turns(request.messages, basis(request), _is_claude_or_nova(name))
+    body = {"messages": messages} | settings
     thinking = as_dict(as_dict(body.get("additionalModelRequestFields")).get("thinking"))
     forced = as_dict(as_dict(body.get("toolConfig")).get("toolChoice")).keys() & {"any", "tool"}
     if thinking.get("type") == "enabled" and forced:
-        wish = 'leave tool_choice at "auto", or take thinking out of the options'
-        raise ProviderError(f"Claude cannot think and be made to pick a function: {wish}", "setup")
+        raise cannot_be_forced()
     caches = _is_claude_or_nova(name) and not re.search(_TOO_OLD_FOR_CACHE, name)
     mark = request.options.get("cachePoint", {"type": "default"} if caches else None)
-    return body if mark is None else _marked_for_cache(body, {"cachePoint": mark}, tools="claude" in name)
+    marked = body if mark is None else _marked_for_cache(body, {"cachePoint": mark}, tools="claude" in name)
+    return marked, before
 
 
 def basis(request: Request) -> str:
-    """What stands for all that reasoning is bound to, but for the messages before it.
-
-    Newer models refuse what another one has thought, or what was thought under another system prompt or other tools.
-    """
+    """What stands for all that reasoning is bound to, but for the messages before it."""
     settings = _settings(request)
-    tools = as_dict(settings.get("toolConfig")).get("tools")
-    return sha256(to_json([_model_id(request), settings.get("system"), tools])).hexdigest()[:16]
-
-
-def _model_id(request: Request) -> str:
-    return as_str(request.options.get("modelId")) or request.model
+    return digest(request.model, settings.get("system"), as_dict(settings.get("toolConfig")).get("tools"))
 
 
 def _is_claude_or_nova(name: str) -> bool:
@@ -198,17 +200,10 @@ def _tool_choice(request: Request) -> dict[str, Any]:
 def _marked_for_cache(body: dict[str, Any], mark: dict[str, Any], *, tools: bool) -> dict[str, Any]:
     """`body`, so that what it has in common with the next one is cached, and what the one before had is found.
 
-    A mark on the system prompt covers the tools too, which Nova does not let be marked. From a mark the server looks
-    back over 20 blocks only: so the turn that was the last one before has its mark again.
+    A mark on the system prompt covers the tools too, which Nova does not let be marked.
     """
-    messages = as_list(body["messages"])
-    asked = [position for position, turn in enumerate(messages) if as_dict(turn).get("role") == "user"]
-    marked: dict[str, Any] = {
-        "messages": [
-            turn | {"content": _marked(turn["content"], mark)} if position in asked[-2:] else turn
-            for position, turn in enumerate(messages)
-        ]
-    }
+    messages = last_turns_marked(body["messages"], lambda content: _marked(content, mark))
+    marked: dict[str, Any] = {"messages": messages}
     config = as_dict(body.get("toolConfig"))
     if body.get("system"):
         marked["system"] = _marked(body["system"], mark)

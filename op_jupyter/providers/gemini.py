@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -19,9 +18,21 @@ from op_jupyter.events import StreamEvent
 from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._gemini_events import PROVIDER, error_code, is_refused_key, read_events, retry_delay
 from op_jupyter.providers._gemini_messages import contents
-from op_jupyter.providers._http import address_of, connection_error, making_a_client, network_settings, time_limits
-from op_jupyter.providers._shared import ProviderError, drain, http_error, listed, stream_with_retries
-from op_jupyter.providers._wire import as_dict, as_list, as_str, sse_data, to_json
+from op_jupyter.providers._http import (
+    address_of,
+    body_of,
+    connection_error,
+    environment_of,
+    given_client,
+    key_of,
+    keys_sent,
+    making_a_client,
+    time_limits,
+    without_keys,
+)
+from op_jupyter.providers._shared import ProviderError, http_error, listed, stream_with_retries
+from op_jupyter.providers._wire import as_dict, as_list, as_str, lines, sse_data, to_json
+from op_jupyter.redact import redact
 
 if TYPE_CHECKING:
     import httpx2
@@ -51,17 +62,6 @@ _FIELDS = (
 
 # By these the SDK finds out whether it is to talk to Vertex AI.
 _VERTEX = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
-_READ_BY_THE_SDK = (
-    *_VERTEX,
-    "GOOGLE_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_CLOUD_PROJECT",
-    "GOOGLE_CLOUD_LOCATION",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "GOOGLE_GEMINI_BASE_URL",
-    "GOOGLE_VERTEX_BASE_URL",
-    "GOOGLE_GENAI_API_VERSION",
-)
 
 
 def model(name: str) -> Model:
@@ -77,16 +77,10 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 def _attempt(request: Request) -> Iterator[StreamEvent]:
     client = _client(request.connection)
     response = _send(client, request)
-    try:
-        kind = response.headers.get("content-type", "")
-        if kind.startswith("text/html"):
-            message = f"{_address(client)} answered with {kind}, and not with a stream of a reply"
-            raise ProviderError(message, "provider")
-        body = response.iter_bytes()
-        yield from read_events(_data(body, client, kind, request.connection.timeout))
-        drain(body)
-    finally:
-        response.close()
+    kind, address = response.headers.get("content-type", ""), functools.partial(_address, client)
+    with body_of(response, address) as body:
+        events = read_events(_data(body, address, kind, request.connection.timeout))
+        yield from without_keys(events, lambda: keys_sent(response))
 
 
 # -------------------------------------------------------------------- the request
@@ -101,22 +95,23 @@ def request_body(request: Request, *, on_vertex: bool = False) -> dict[str, Any]
     """
     options = _in_camel_case(request.options)
     more = [as_dict(tool) for tool in as_list(options.pop("tools", None))]
-    others = [tool for tool in more if not tool.keys() & {"functionDeclarations", "function_declarations"}]
+    declared = [list(map(as_dict, as_list(_in_camel_case(tool).get("functionDeclarations")))) for tool in more]
+    taken = {function.get("name") for functions in declared for function in functions}
     config: dict[str, Any] = {}
     if request.tools:
         config["functionCallingConfig"] = _function_calling(request)
-        if others and not on_vertex:
+        if not all(declared) and not on_vertex:
             # Without it, functions beside tools of the server are refused; Vertex AI does not know it.
             config["includeServerSideToolInvocations"] = True
     config |= _in_camel_case(as_dict(options.pop("toolConfig", None)))
     loose = {name: options.pop(name) for name in list(options) if name not in _FIELDS}
     generation = as_dict(options.pop("generationConfig", None)) | loose
-    functions = [{"functionDeclarations": [_function(tool) for tool in request.tools]}] if request.tools else []
+    functions = [_function(tool) for tool in request.tools if tool.name not in taken]
     system = {"parts": [{"text": request.system}]} if request.system and request.system.strip() else {}
     body = {
         "contents": contents(request.messages, request.model),
         "systemInstruction": system,
-        "tools": [*functions, *more],
+        "tools": [*([{"functionDeclarations": functions}] if functions else []), *more],
         "toolConfig": config,
         "generationConfig": generation,
     }
@@ -144,28 +139,22 @@ def _function_calling(request: Request) -> dict[str, Any]:
 def _client(connection: Connection) -> Client:
     from google import genai
 
-    if connection.client is not None:
-        if not isinstance(connection.client, genai.Client):
-            kind = type(connection.client).__name__
-            raise ProviderError(f"client= must be a google.genai.Client object, not {kind}", "setup")
-        return connection.client
-    environment = tuple(os.environ.get(name) for name in _READ_BY_THE_SDK)
-    return _shared_client(connection.api_key, connection.base_url, environment, network_settings())
+    if client := given_client(connection, genai.Client, "a google.genai.Client object"):
+        return client
+    return _shared_client(key_of(connection), connection.base_url, environment_of("GOOGLE_", "GEMINI_"))
 
 
 @functools.lru_cache(maxsize=16)
-def _shared_client(
-    api_key: str | None, base_url: str | None, environment: tuple[str | None, ...], network: object
-) -> Client:
+def _shared_client(api_key: str | None, base_url: str | None, environment: tuple[tuple[str, str], ...]) -> Client:
     """A client with these settings, and those of the SDK in the `environment`."""
     import google.auth.exceptions
     from google import genai
 
-    said = dict(zip(_READ_BY_THE_SDK, environment, strict=True))
-    wanted = next((value for name in _VERTEX if (value := said[name])), "")
+    said = dict(environment)
+    wanted = next((value for name in _VERTEX if (value := said.get(name))), "")
     is_vertex = not api_key and wanted.lower() in ("true", "1")
-    has_key = api_key or said["GOOGLE_API_KEY"] or said["GEMINI_API_KEY"]
-    if (base_url or said["GOOGLE_GEMINI_BASE_URL"]) and not has_key and not is_vertex:
+    has_key = api_key or said.get("GOOGLE_API_KEY") or said.get("GEMINI_API_KEY")
+    if (base_url or said.get("GOOGLE_GEMINI_BASE_URL")) and not has_key and not is_vertex:
         api_key = "none"  # a server of one's own needs no key, but the SDK does
     options = genai.types.HttpOptions(base_url=base_url)
     try:
@@ -252,7 +241,7 @@ def _prepared(client: Client, request: Request) -> HttpRequest:
     return prepared
 
 
-def _data(body: Iterator[bytes], client: Client, kind: str, seconds: float) -> Iterator[str]:
+def _data(body: Iterator[bytes], address: Callable[[], str], kind: str, seconds: float) -> Iterator[str]:
     """The JSON texts in `body`, whose content type is `kind`: events, or one list of all the chunks.
 
     Raises:
@@ -264,29 +253,29 @@ def _data(body: Iterator[bytes], client: Client, kind: str, seconds: float) -> I
         else:
             yield from _events(body)
     except Exception as error:
-        raise connection_error(error, _address(client), seconds) from error
+        raise connection_error(error, address(), seconds) from error
 
 
 def _events(body: Iterator[bytes]) -> Iterator[str]:
     """The data of the events in `body`, and of an error that is none: in mid-stream one may come as it is."""
-    tail = b""
+    error: list[bytes] = []
 
-    def kept() -> Iterator[bytes]:
-        nonlocal tail
-        for piece in body:
-            tail = (tail + piece)[-20_000:]
-            yield piece
+    def of_events() -> Iterator[bytes]:
+        for line in lines(body):
+            if error or line.lstrip().startswith((b"{", b"[")):
+                error.append(line)
+            else:
+                yield line + b"\n"
 
-    yield from sse_data(kept())
-    rest = tail[tail.rfind(b"data:") :].partition(b"\n")[2] if b"data:" in tail else tail
-    if rest.lstrip().startswith((b"{", b"[")):
-        yield rest.decode("utf-8", "replace")
+    yield from sse_data(of_events())
+    if error:
+        yield b"\n".join(error).decode("utf-8", "replace")
 
 
 def _status_error(error: APIError, address: str) -> ProviderError:
     body = as_dict(error.details)
     said = as_dict(body.get("error")) or body
-    message = as_str(said.get("message"))
+    message = redact(as_str(said.get("message")), *keys_sent(error))
     if error.code == HTTPStatus.BAD_REQUEST and is_refused_key(said):
         return ProviderError(f"{address} answered 400: the key was refused, {KEY_HINT}", "auth")
     if error.code == HTTPStatus.NOT_FOUND and "error" not in body:

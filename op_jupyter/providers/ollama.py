@@ -42,13 +42,13 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 
 def _first() -> str:
-    url = urlsplit(_base_url())
+    address = urlsplit(_base_url())
     try:
         # Looked for before anything that takes long to import.
-        socket.create_connection((url.hostname or "", url.port or DEFAULT_PORT), timeout=1).close()
+        socket.create_connection((address.hostname or "", address.port or 80), timeout=1).close()
     except OSError as error:
-        raise RunError(f"No Ollama answers at {url.netloc} ({error}): start it", kind="connection") from None
-    if offered := models(Connection()):
+        raise RunError(f"No Ollama answers at {address.netloc} ({error}): start it", kind="connection") from None
+    if offered := models(Connection(timeout=5)):
         return offered[0]
     raise RunError("The Ollama has no model yet: run `ollama pull`, such as for qwen3:4b", kind="setup")
 
@@ -61,11 +61,18 @@ def _reached(connection: Connection) -> Connection:
 
 
 def _base_url() -> str:
-    """The address in `OLLAMA_HOST`, which may be a name alone, a port alone, or the one that it listens on."""
-    host = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
-    url = urlsplit(host if "://" in host else f"http://{host}")
-    name = url.hostname or "127.0.0.1"
+    """The address in `OLLAMA_HOST`, which may be a name alone, a port alone, or the one that it listens on.
+
+    Raises:
+        RunError: when it is no address.
+    """
+    host = os.environ.get("OLLAMA_HOST", "").strip("'\" ").rstrip("/")
+    try:
+        url = urlsplit(host if "://" in host else f"http://{host}")
+        usual = {"http": 80, "https": 443}.get(url.scheme, DEFAULT_PORT) if "://" in host else DEFAULT_PORT
+        port, name = url.port or usual, url.hostname or "127.0.0.1"
+    except ValueError as error:
+        raise RunError(f"OLLAMA_HOST is no address: {host!r} ({error})", kind="setup") from None
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
     name = f"[{name}]" if ":" in name else name
-    port = url.port or (443 if url.scheme == "https" else DEFAULT_PORT)
     return f"{url.scheme}://{name}:{port}{url.path}/v1"

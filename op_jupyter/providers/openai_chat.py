@@ -6,6 +6,7 @@ given a finished body by `_openai`: keys, addresses and Azure it does well, but 
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, assert_never
@@ -15,7 +16,6 @@ from op_jupyter.messages import (
     AssistantMessage,
     ImageContent,
     InputBlock,
-    Message,
     TextContent,
     ThinkingContent,
     ToolCall,
@@ -24,13 +24,14 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import Model, Request, ToolSpec
 from op_jupyter.providers._chat_chunks import PROVIDER, read_chunks
-from op_jupyter.providers._openai import call_id, models, reply
+from op_jupyter.providers._messages import call_id, join_text, own_of
+from op_jupyter.providers._openai import models, reply
 from op_jupyter.providers._shared import stream_with_retries
-from op_jupyter.providers._wire import as_dict, join_text, to_json
+from op_jupyter.providers._wire import as_dict, as_list, as_str, to_json
 
 __all__ = ["model", "models", "request_body", "stream"]
 
-LONGEST_ID = 40
+ALLOWED_ID = re.compile(".{1,40}", re.DOTALL)
 
 
 def model(name: str) -> Model:
@@ -49,21 +50,27 @@ def stream(request: Request) -> Iterator[StreamEvent]:
 
 
 def request_body(request: Request) -> dict[str, Any]:
-    """The body that asks for the reply to `request`; its `options` override everything."""
+    """The body that asks for the reply to `request`; its `options` override everything.
+
+    The `tools` among them are offered beside the functions, as those of the server have to be.
+    """
     body: dict[str, Any] = {
         "model": request.model,
         "messages": list(_messages(request)),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    more = [as_dict(tool) for tool in as_list(request.options.get("tools"))]
+    taken = {as_dict(tool.get("function")).get("name") for tool in more}
+    if tools := [*(_tool(tool) for tool in request.tools if tool.name not in taken), *more]:
+        body["tools"] = tools
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
         choice = request.tool_choice
         named = choice if isinstance(choice, str) else {"type": "function", "function": {"name": choice["name"]}}
         body["tool_choice"] = named
         if request.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = request.parallel_tool_calls
-    return body | request.options
+    return body | {name: value for name, value in request.options.items() if name != "tools"}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -72,11 +79,12 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _messages(request: Request) -> Iterator[dict[str, Any]]:
-    if request.system:
+    if request.system and request.system.strip():
         yield {"role": "system", "content": request.system}
     latest_prompt = max(
         (i for i, message in enumerate(request.messages) if isinstance(message, UserMessage)), default=-1
     )
+    field = _field_of_reasoning(request)
     images: list[dict[str, Any]] = []
     for position, message in enumerate(request.messages):
         if images and not isinstance(message, ToolResultMessage):
@@ -86,11 +94,12 @@ def _messages(request: Request) -> Iterator[dict[str, Any]]:
             case UserMessage():
                 yield {"role": "user", "content": _content(message.content)}
             case AssistantMessage():
-                yield from _assistant(message, with_extras=position > latest_prompt)
+                known = field if message.model == request.model else None
+                yield from _assistant(message, known, with_extras=position > latest_prompt)
             case ToolResultMessage():
                 shown = [_part(block) for block in message.content if isinstance(block, ImageContent)]
                 text = join_text(message.content) or ("The image follows." if shown else "")
-                yield {"role": "tool", "tool_call_id": call_id(message.tool_call_id, LONGEST_ID), "content": text}
+                yield {"role": "tool", "tool_call_id": call_id(message.tool_call_id, ALLOWED_ID), "content": text}
                 if shown:
                     images += [{"type": "text", "text": f"What {message.tool_name} returned:"}, *shown]
             case _:
@@ -116,11 +125,22 @@ def _part(block: InputBlock) -> dict[str, Any]:
             assert_never(block)
 
 
-def _assistant(message: AssistantMessage, with_extras: bool) -> Iterator[dict[str, Any]]:
+def _field_of_reasoning(request: Request) -> str | None:
+    """The field in which the model of `request` has told its reasoning in this conversation."""
+    for message in request.messages:
+        if isinstance(message, AssistantMessage) and message.model == request.model:
+            for block in message.content:
+                if isinstance(block, ThinkingContent) and (field := own_of(block, PROVIDER).get("field")):
+                    return as_str(field)
+    return None
+
+
+def _assistant(message: AssistantMessage, field: str | None, *, with_extras: bool) -> Iterator[dict[str, Any]]:
     """The message, if there is anything in it that this wire format can say.
 
     The extras are what some servers need back while they call functions: reasoning, and signatures of other models
-    behind them. After the next prompt they are no longer needed, and the next server may refuse them.
+    behind them. After the next prompt they are no longer needed, and the next server may refuse them; but a model that
+    has told its reasoning in `field` wants it beside each of its calls for good, where there was none as a blank.
     """
     text, calls = message.text, message.tool_calls
     if not text.strip() and not calls:
@@ -128,20 +148,20 @@ def _assistant(message: AssistantMessage, with_extras: bool) -> Iterator[dict[st
     said: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else None}
     if calls:
         said["tool_calls"] = [_call(call, with_extras) for call in calls]
+    if calls and field:
+        said[field] = ""
+    for thought in message.content:
+        if not isinstance(thought, ThinkingContent):
+            continue
+        name = own_of(thought, PROVIDER).get("field")
+        if name and (with_extras or name in said):
+            said[name] = said.get(name, "") + thought.thinking
     if with_extras:
-        for block in message.content:
-            if isinstance(block, ThinkingContent) and (extra := _own(block).get("field")):
-                said[extra] = said.get(extra, "") + block.thinking
-        said |= _own(message)
+        said |= own_of(message, PROVIDER)
     yield said
 
 
 def _call(call: ToolCall, with_extras: bool) -> dict[str, Any]:
     function = {"name": call.name, "arguments": to_json(call.arguments).decode()}
-    said = {"id": call_id(call.id, LONGEST_ID), "type": "function", "function": function}
-    return said | (_own(call) if with_extras else {})
-
-
-def _own(part: Message | ThinkingContent | ToolCall) -> dict[str, Any]:
-    """What this provider left at `part`, to have it back."""
-    return as_dict((part.provider_data or {}).get(PROVIDER))
+    said = {"id": call_id(call.id, ALLOWED_ID), "type": "function", "function": function}
+    return said | (own_of(call, PROVIDER) if with_extras else {})

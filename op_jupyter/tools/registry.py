@@ -52,10 +52,10 @@ class AgentTool:
     max_result_chars: int | None = None
 
     def __post_init__(self) -> None:
-        if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", self.name):
+        if not re.fullmatch("[a-zA-Z_][a-zA-Z0-9_-]{0,63}", self.name):
             raise ValueError(
                 f"{self.name!r} cannot be the name of a tool: providers take the letters a to z, digits, _ and -, "
-                "64 at most"
+                "64 at most, and a letter or _ first"
             )
         if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
             raise ValueError(f"{self.name}: timeout is {self.timeout!r}, and must be more than 0 seconds")

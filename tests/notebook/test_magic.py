@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from IPython.utils.capture import CapturedIO, capture_output
 
 from op_jupyter.testing import call
 from tests.notebook.conftest import MakeCassette
-from tests.providers.adapter import KEY
+from tests.providers.adapter import KEY, wait_for
 from tests.providers.chat_wire import OpenAIChat
 from tests.providers.wire_server import Answer, WireServer
 
@@ -229,6 +230,8 @@ def test_what_functions_write_is_in_their_cards_also_from_coroutines_side_by_sid
     (slow,) = [step for step in last.steps if step.kind == "call" and step.call.name == "too_slow"]
     assert slow.output[0]["text"] == "before\n" and "still be running" in slow.result.text
     assert run(shell, "print('later')").stdout == "later\n"
+    # What it writes in the end must not land in the test that comes next.
+    assert wait_for(lambda: all(thread.name != "op_jupyter tool" for thread in threading.enumerate()))
 
 
 def test_what_cannot_be_written_is_the_error_of_its_function(shell: InteractiveShell) -> None:

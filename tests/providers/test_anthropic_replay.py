@@ -57,6 +57,13 @@ def test_what_does_not_change_the_conversation_leaves_the_thinking_in_it(changed
     assert content[0]["type"] == "thinking"
 
 
+def test_another_model_than_claude_has_its_thinking_back_whatever_it_is_offered() -> None:
+    other: dict[str, Any] = {"options": UNCACHED | {"model": "deepseek-v4-pro"}}
+    reply = said(thought("Hm", **other), ToolCall("c1", "add"))
+    content = turns_of(HI, reply, result("c1"), UserMessage("And?"), tools=[ADD], **other)[1][1]
+    assert [block["type"] for block in content] == ["thinking", "tool_use"]
+
+
 def test_a_reply_that_broke_off_while_thinking_does_not_end_on_it() -> None:
     broken = said(thought("First."), TextContent("So"), thought("Second."), stop_reason="aborted")
     assert [block["type"] for block in turns_of(HI, broken, UserMessage("And?"))[1][1]] == ["thinking", "text"]

@@ -80,6 +80,29 @@ class TestBedrock(Conformance):
         reply = self.ask(server)
         assert ("broke" in reply.retries[0].reason, reply.text) == (True, "It is 3.")
 
+    @pytest.mark.parametrize("case", ["nothing changed", "the front is gone", "a key was in it"])
+    def test_thinking_goes_back_while_it_and_all_before_it_are_as_they_were(
+        self, server: WireServer, monkeypatch: pytest.MonkeyPatch, case: str
+    ) -> None:
+        monkeypatch.setenv("HF_TOKEN", "hf_0123456789abcdefgh")
+        thought = "Is it hf_0123456789abcdefgh?" if case == "a key was in it" else "Hm"
+        first = whole(reasoning(0, thought), call(1, "c1", "add", '{"a": 1, "b": 2}'), stop_reason="tool_use")
+        second = whole(reasoning(0, "3"), call(1, "c2", "add", '{"a": 3, "b": 4}'), stop_reason="tool_use")
+        server.script = [
+            self.adapter.answer("Hello"),
+            self.adapter.streamed(first),
+            self.adapter.streamed(second),
+            self.adapter.answer("It is 7."),
+            self.adapter.answer("Yes."),
+        ]
+        asking = self.runtime(server)
+        asking.exec("Hi", tools=[add])
+        asking.exec("1 + 2 + 4?", tools=[add], history=the_run(asking).messages)
+        kept = the_run(asking).messages[2:] if case == "the front is gone" else the_run(asking).messages
+        asking.exec("Sure?", tools=[add], history=kept)
+        thoughts = [str(asked.body["messages"]).count("c2ln") for asked in server.asked]
+        assert thoughts == [0, 0, 1, 2, 2 if case == "nothing changed" else 0]
+
     # ------------------------------------------------------------ errors
 
     @pytest.mark.parametrize(

@@ -198,6 +198,13 @@ def test_cached_and_reasoning_tokens_are_not_counted_twice() -> None:
     assert end.usage.total == 150
 
 
+def test_reasoning_that_a_server_counts_only_in_the_total_is_output_too() -> None:
+    usage: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": 15, "total_tokens": 145}
+    usage["completion_tokens_details"] = {"reasoning_tokens": 30}
+    end = reply_of(chunk({"content": "Hello"}, "stop"), {"choices": [], "usage": usage}).end
+    assert (end.usage.output, end.usage.reasoning, end.usage.total) == (45, 30, 145)
+
+
 def test_half_a_character_in_a_chunk_is_replaced_and_a_whole_one_is_not() -> None:
     texts = [r'{"choices":[{"delta":{"content":"half \ud83d, whole \ud83d\ude00"},"finish_reason":"stop"}]}']
     assert Reply(list(read_chunks(texts))).text == "half \ufffd, whole 😀"

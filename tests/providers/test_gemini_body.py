@@ -116,6 +116,15 @@ def test_tools_of_the_server_are_offered_beside_the_functions() -> None:
     assert on_vertex["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
 
 
+@pytest.mark.parametrize("spelled", ["functionDeclarations", "function_declarations"])
+def test_a_function_among_the_tools_of_the_options_takes_the_place_of_one_of_the_same_name(spelled: str) -> None:
+    mine: dict[str, Any] = {spelled: [{"name": "add"}]}
+    assert body_of(HI, tools=[ADD], options={"tools": [mine]})["tools"] == [mine]
+    offered = body_of(HI, tools=[ADD, NOW], options={"tools": [mine]})
+    assert [function["name"] for function in offered["tools"][0]["functionDeclarations"]] == ["now"]
+    assert "includeServerSideToolInvocations" not in offered["toolConfig"]
+
+
 def test_a_tool_config_of_the_options_is_joined_with_what_is_said_of_the_choice() -> None:
     options: dict[str, Any] = {"tool_config": {"retrieval_config": {"languageCode": "no"}}}
     assert body_of(HI, tools=[ADD], options=options)["toolConfig"] == {
@@ -172,7 +181,11 @@ def test_an_image_stands_in_the_result_since_gemini_3() -> None:
     ("name", "image", "part"),
     [
         (OLD, PNG, PNG_PART),
-        ("gemini-3-test", ImageContent(b"GIF", "image/gif"), {"inlineData": {"mimeType": "image/gif", "data": "R0lG"}}),
+        (
+            "gemini-3-test",
+            ImageContent(b"GIF", "image/heic"),
+            {"inlineData": {"mimeType": "image/heic", "data": "R0lG"}},
+        ),
     ],
 )
 def test_an_image_that_cannot_stand_in_a_result_comes_after_all_of_them(
@@ -278,3 +291,17 @@ def test_a_reply_that_broke_off_while_thinking_is_left_out() -> None:
 def test_arguments_that_are_no_object_are_sent_back_as_none() -> None:
     reply = AssistantMessage([ToolCall("c1", "add", {}, "[1, 2]")], provider="openai")
     assert contents_of(HI, reply)[1][1][0]["functionCall"]["args"] == {}
+
+
+def test_a_picture_of_a_type_that_gemini_refuses_is_only_spoken_of() -> None:
+    gif = ImageContent(b"GIF", "image/gif")
+    (asked,) = body_of(UserMessage([TextContent("What is this?"), gif]))["contents"]
+    assert [*asked["parts"][1]] == ["text"] and "image/gif" in asked["parts"][1]["text"]
+    sent = body_of(HI, said(ToolCall("c1", "plot")), result("c1", gif))
+    assert "inlineData" not in str(sent)
+
+
+def test_what_a_key_was_taken_out_of_goes_back_whole_and_unsigned() -> None:
+    signed = {"gemini": {"signed": [[0, 26, "YQ=="], [26, 40, "Yg=="]]}}
+    parts = body_of(HI, said(TextContent("key [redacted]. And more text", signed)), HI)["contents"][1]["parts"]
+    assert parts == [{"text": "key [redacted]. And more text"}]

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from op_jupyter import RunError
+from op_jupyter import RunError, Runtime
+from op_jupyter.providers import list_models
+from tests.providers.adapter import KEY
 from tests.providers.adapters import ADAPTERS
-from tests.providers.wire_server import WireServer
+from tests.providers.wire_server import Answer, WireServer
 
 TRUSTED = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
 
@@ -92,3 +94,43 @@ def test_certificates_that_are_not_there_are_a_matter_of_set_up(name: str, monke
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     error = failure(name, "https://127.0.0.1:1")
     assert error.kind == "setup" and "SSL_CERT_FILE" in str(error)
+
+
+# -------------------------------------------------------------------- what is answered instead, and what is in a key
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_key_that_was_read_from_a_file_works_with_the_line_break_at_its_end(name: str) -> None:
+    adapter = ADAPTERS[name]
+    with WireServer().running() as server:
+        server.script = [adapter.answer("It is 3.")]
+        base_url = adapter.connection(server.url).base_url
+        runtime = Runtime(adapter.model(), api_key=f"{KEY}\n", base_url=base_url, max_retries=0)
+        assert runtime.exec("1 + 2?", tools=[]) == "It is 3."
+        assert any(value.endswith(KEY) for value in server.asked[0].headers.values())
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_key_with_a_character_that_no_key_has_is_said_at_once(name: str) -> None:
+    adapter = ADAPTERS[name]
+    with pytest.raises(RunError, match="copy it once more") as raised:
+        Runtime(adapter.model(), api_key="“sk-0123456789”", base_url="http://127.0.0.1:1").exec("Hi", tools=[])
+    assert raised.value.kind == "auth"
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_page_in_place_of_the_list_of_models_asks_for_the_address(name: str) -> None:
+    with WireServer().running() as server:
+        page = Answer(pieces=[b"<html>Hello</html>"], headers={"content-type": "text/html"})
+        server.script = [page, page]
+        with pytest.raises(RunError, match=r"did not answer with a list of models .*: is base_url right\?"):
+            list_models(name, ADAPTERS[name].connection(server.url))
+
+
+@pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "bedrock"])
+def test_an_error_that_comes_with_the_status_of_a_reply_says_its_reason(name: str) -> None:
+    with WireServer().running() as server:
+        body = b'{"error": {"message": "no credits", "code": 402}}'
+        server.script = [Answer(pieces=[body], headers={"content-type": "application/json"})]
+        error = failure(name, server.url)
+    assert error.kind == "quota" and "no credits" in str(error)

@@ -65,6 +65,9 @@ def test_what_it_offers_is_listed(server: WireServer) -> None:
         ("127.0.0.1:1", "127.0.0.1:1"),
         ("0.0.0.0:1", "127.0.0.1:1"),
         ("http://127.0.0.1:1/", "127.0.0.1:1"),
+        ("'127.0.0.1:1'", "127.0.0.1:1"),
+        ("http://nowhere.invalid", "nowhere.invalid:80"),
+        ("nowhere.invalid", "nowhere.invalid:11434"),
         (":1", "127.0.0.1:1"),
         ("[::]:1", "[::1]:1"),
     ],
@@ -76,3 +79,13 @@ def test_one_that_does_not_answer_is_an_error_that_says_where(
     with pytest.raises(RunError) as raised:
         resolve("ollama:")
     assert raised.value.kind == "connection" and f"No Ollama answers at {address} " in str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["localhost:abc", "0.0.0.0:99999", "[::1"])
+def test_a_host_that_is_none_is_said_and_passed_over_where_no_model_is_named(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    with pytest.raises(RunError, match="OLLAMA_HOST is no address"):
+        resolve("ollama:")
+    assert not default_model().startswith("ollama:")

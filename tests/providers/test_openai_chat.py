@@ -93,6 +93,25 @@ class TestOpenAIChat(Conformance):
         with openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1") as client:
             assert KEY not in (self.end_of(Connection(client=client)).error_message or KEY)
 
+    def test_a_token_that_a_client_gets_from_elsewhere_is_in_no_error_either(self, server: WireServer) -> None:
+        token = "eyJ0eXAi.0123456789.abcdef"
+        broken = [*self.adapter.beginning("Well"), self.adapter.error_event(f"What is {token}?")]
+        server.script = [self.adapter.failed(400, f"What is {token}?"), self.adapter.streamed(broken)]
+        with openai.AzureOpenAI(
+            azure_ad_token_provider=lambda: token, azure_endpoint=server.url, api_version="2025-01-01"
+        ) as client:
+            messages = [self.end_of(Connection(client=client)).error_message or "" for _ in range(2)]
+        assert ["What is [redacted]?" in message for message in messages] == [True, True]
+
+    def test_a_project_that_is_named_after_the_first_question_counts_for_the_next(
+        self, server: WireServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        server.script = [self.adapter.answer("Hello"), self.adapter.answer("Hello")]
+        self.ask(server)
+        monkeypatch.setenv("OPENAI_PROJECT_ID", "fjord")
+        self.ask(server)
+        assert [asked.headers.get("openai-project") for asked in server.asked] == [None, "fjord"]
+
     def test_what_has_no_place_in_json_is_said(self) -> None:
         request = Request("gpt-test", None, [UserMessage("Hi")], [], options={"seed": object()})
         end = Reply(list(model("gpt-test").stream(replace(request, connection=Connection(api_key=KEY))))).end

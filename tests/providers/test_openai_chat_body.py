@@ -47,6 +47,19 @@ def test_options_override_everything() -> None:
     assert (body["temperature"], body["stream_options"], body["model"]) == (0, None, "other")
 
 
+def test_tools_in_the_options_are_offered_beside_the_functions_and_one_of_the_same_name_in_its_place() -> None:
+    search: dict[str, Any] = {"type": "web_search"}
+    mine: dict[str, Any] = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    body = body_of(UserMessage("Hi"), tools=[ADD, NOW], options={"tools": [search, mine]})
+    assert body["tools"][1:] == [search, mine]
+    assert body["tools"][0]["function"]["name"] == "now"
+    assert body_of(UserMessage("Hi"), options={"tools": [search]})["tools"] == [search]
+
+
+def test_a_blank_system_prompt_is_not_sent() -> None:
+    assert body_of(UserMessage("Hi"), system=" \n") == body_of(UserMessage("Hi"))
+
+
 def test_a_picture_in_a_question_is_a_data_url() -> None:
     (message,) = body_of(UserMessage([TextContent("What is this?"), PNG]))["messages"]
     assert message["content"] == [{"type": "text", "text": "What is this?"}, PNG_PART]
@@ -158,3 +171,21 @@ def test_signatures_of_the_models_behind_a_router_go_back_joined() -> None:
         {"type": "reasoning.encrypted", "index": 1, "data": "ZW5j"},
     ]
     assert sent["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "dGhv"}}
+
+
+def test_a_model_that_told_its_reasoning_has_it_back_beside_each_of_its_calls_for_good() -> None:
+    thought = ThinkingContent("I need it.", provider_data={"openai": {"field": "reasoning_content"}})
+    messages: list[Message] = [
+        UserMessage("Plot."),
+        AssistantMessage([thought, ToolCall("c1", "plot")], model="gpt-test"),
+        result("c1", TextContent("a plot")),
+        UserMessage("In red.", source="steering"),
+        AssistantMessage([ToolCall("c2", "plot")], model="gpt-test"),
+        result("c2", TextContent("a red plot")),
+        AssistantMessage([thought, TextContent("There it is.")], model="gpt-test"),
+        UserMessage("Sure?"),
+    ]
+    sent = [said for said in body_of(*messages)["messages"] if said["role"] == "assistant"]
+    assert [said.get("reasoning_content") for said in sent] == ["I need it.", "", None]
+
+    assert "reasoning_content" not in str(request_body(Request("another", None, messages, [])))

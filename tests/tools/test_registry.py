@@ -136,6 +136,7 @@ def test_a_class_is_not_a_tool() -> None:
     [
         ({"description": "no name"}, TypeError, "its spec needs a name, a description and parameters"),
         ({"name": "a b"}, ValueError, "'a b' cannot be the name of a tool"),
+        ({"name": "3d"}, ValueError, "'3d' cannot be the name of a tool: .* a letter or _ first"),
         ({"name": "f", "parameters": "x"}, TypeError, "f: parameters is of type str, and must be a JSON Schema"),
         ({"name": "f", "parameters": {"type": "string"}}, ValueError, "f: parameters has the type 'string'"),
         (
