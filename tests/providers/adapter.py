@@ -88,8 +88,11 @@ class Adapter(ABC):
 
     def ask(self, connection: Connection) -> Reply:
         """The reply to a question over `connection`."""
-        model = self.model()
-        return Reply(list(model.stream(Request(model.name, None, [HI], [ADD], connection=connection))))
+        return Reply(list(self.model().stream(self.question(connection))))
+
+    def question(self, connection: Connection) -> Request:
+        """A request over `connection`."""
+        return Request(self.model().name, None, [HI], [ADD], connection=connection)
 
     def runtime(self, url: str, **settings: Any) -> Runtime:
         """A runtime that asks the server at `url`."""

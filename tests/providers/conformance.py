@@ -80,6 +80,13 @@ class Conformance(Connections):
             assert "The system prompt." in str(asked.body)
             assert "The prompt." in str(asked.body)
 
+    @pytest.mark.parametrize("system", ["", " \n"])
+    def test_a_blank_system_prompt_is_none(self, server: WireServer, system: str) -> None:
+        server.script = [self.adapter.answer("Hello"), self.adapter.answer("Hello")]
+        self.ask(server, system=system)
+        self.ask(server)
+        assert server.asked[0].body == server.asked[1].body
+
     def test_half_a_character_in_a_message_does_not_keep_it_from_being_sent(self, server: WireServer) -> None:
         server.script = [self.adapter.answer("Hello")]
         assert self.ask(server, UserMessage("half \ud83d, whole 😀")).end.stop_reason == "stop"

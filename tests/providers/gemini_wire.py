@@ -18,7 +18,6 @@ from op_jupyter.providers._gemini_events import read_events
 from op_jupyter.providers.gemini import model, request_body
 from tests.providers.adapter import KEY, Adapter, Call, Reply
 
-STREAM = {"content-type": "text/event-stream"}
 MODEL = "gemini-3-test"
 COUNTED = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from op_jupyter.history import replayable
 from op_jupyter.messages import (
@@ -21,6 +21,7 @@ from op_jupyter.providers import Connection, Model, Request, ToolSpec
 from op_jupyter.providers._responses_events import read_events
 from op_jupyter.providers.openai_responses import model, request_body
 from tests.providers.adapter import KEY, Adapter, Call, Reply
+from tests.providers.recordings import read_to_end
 
 CREATED: dict[str, Any] = {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}}
 
@@ -160,15 +161,4 @@ def read_by_the_sdk(body: dict[str, Any]) -> Any:
     from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
     types = TypeAdapter(ResponseCreateParamsStreaming)  # has to be there until all is read
-    return _to_the_end(types.validate_python(body))
-
-
-def _to_the_end(value: Any) -> Any:
-    """`value` with all that pydantic validates only when it is read, and without what has no place in the types."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(exclude_unset=True)
-    if isinstance(value, dict):
-        return {name: _to_the_end(item) for name, item in cast(dict[str, Any], value).items()}
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return [_to_the_end(item) for item in value]
+    return read_to_end(types.validate_python(body))

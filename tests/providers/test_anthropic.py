@@ -31,13 +31,6 @@ class TestAnthropic(Conformance):
         assert reply.text == "It is 3."
         assert ["Overloaded" in retry.reason for retry in reply.retries] == [True, True]
 
-    def test_a_refusal_is_an_error_and_not_sent_again(self, server: WireServer) -> None:
-        details = {"type": "refusal", "category": None, "explanation": "Against the policy."}
-        server.script = [self.adapter.streamed(whole(stop_reason="refusal", stop_details=details))]
-        reply = self.ask(server)
-        assert (reply.end.stop_reason, reply.end.error_kind, reply.retries) == ("error", "filter", [])
-        assert "Against the policy." in (reply.end.error_message or "")
-
     @pytest.mark.parametrize("case", ["nothing changed", "the front is gone", "a key was in it"])
     def test_thinking_goes_back_while_it_and_all_before_it_are_as_they_were(
         self, server: WireServer, monkeypatch: pytest.MonkeyPatch, case: str
@@ -158,12 +151,12 @@ class TestAnthropic(Conformance):
         asked.exec("Which sold best?", tools=[], max_iterations=3)
         assert (the_run(asked).rounds, the_run(asked).hit_cap) == (3, True)
 
-    def test_a_refusal_fails_the_run_with_its_reason(self, server: WireServer) -> None:
+    def test_a_refusal_fails_the_run_with_its_reason_and_is_not_sent_again(self, server: WireServer) -> None:
         details = {"type": "refusal", "category": "bio", "explanation": "Against the policy."}
         server.script = [self.adapter.streamed(whole(stop_reason="refusal", stop_details=details))]
         with pytest.raises(RunError, match=r"bio.*Against the policy") as raised:
             self.runtime(server).exec("Hi", tools=[])
-        assert raised.value.kind == "filter"
+        assert (raised.value.kind, len(server.asked)) == ("filter", 1)
 
     def test_thinking_goes_back_as_it_came_until_the_functions_change(self, server: WireServer) -> None:
         thinks = [*thinking(0, "I need ", "add."), *call(1, "c1", "add", '{"a": 1, "b": 2}')]

@@ -17,7 +17,6 @@ from op_jupyter.messages import (
     TextContent,
     ThinkingContent,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import ToolChoice, ToolSpec
@@ -39,11 +38,6 @@ def test_a_plain_question_is_a_plain_body() -> None:
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
         "stream": True,
     }
-
-
-@pytest.mark.parametrize("system", [None, "", " \n"])
-def test_a_blank_system_prompt_is_none(system: str | None) -> None:
-    assert "system" not in body_of(HI, system=system)
 
 
 def test_options_override_everything() -> None:
@@ -94,10 +88,6 @@ def test_a_tool_of_the_options_takes_the_place_of_the_function_of_that_name() ->
     assert body_of(HI, tools=[ADD], options=UNCACHED | {"tools": [mine]})["tools"] == [mine]
 
 
-def test_betas_are_no_part_of_the_body() -> None:
-    assert "betas" not in body_of(HI, options={"betas": ["mcp-client-2025-11-20"]})
-
-
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "add"}])
 def test_thinking_with_a_budget_and_a_forced_choice_do_not_go_together(choice: ToolChoice) -> None:
     options = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
@@ -135,11 +125,6 @@ def test_the_results_of_one_reply_are_one_turn_and_come_before_any_text() -> Non
 def test_a_result_with_a_picture_in_it_is_not_called_an_error() -> None:
     (_, content) = turns_of(HI, said(ToolCall("c1", "plot")), result("c1", PNG, is_error=True))[-1]
     assert content == [{"type": "tool_result", "tool_use_id": "c1", "content": [PNG_BLOCK]}]
-
-
-def test_a_result_of_nothing_is_not_blank() -> None:
-    (_, content) = turns_of(HI, said(ToolCall("c1", "plot")), ToolResultMessage("c1", "plot", []))[-1]
-    assert content[0]["content"] == "(no output)"
 
 
 def test_arguments_that_were_no_object_are_sent_as_an_empty_one() -> None:

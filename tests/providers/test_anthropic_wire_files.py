@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import anthropic
-import httpx2
 import pytest
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from op_jupyter.history import replayable
 from op_jupyter.messages import (
@@ -27,105 +26,51 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import Connection, Request, ToolChoice, ToolSpec
-from op_jupyter.providers.anthropic import basis, model, request_body
+from op_jupyter.providers.anthropic import basis, request_body
 from tests.providers.adapter import KEY, Reply
+from tests.providers.anthropic_wire import Anthropic
+from tests.providers.recordings import WIRE, Recordings, answering, needs_recordings, read_to_end, recorded
 from tests.providers.wire_server import Answer, WireServer
 
-WIRE = Path(__file__).parents[3] / "shared" / "wire"
-STREAMS = sorted((WIRE / "anthropic").glob("*.sse"))
-BEDROCK = sorted((WIRE / "bedrock").glob("invoke-anthropic-*.bin"))
-REQUESTS = sorted((WIRE / "requests" / "anthropic").glob("*.json"))
+BEDROCK = recorded("bedrock", "invoke-anthropic-*.bin")
+REQUESTS = recorded("requests/anthropic", "*.json")
 SIMPLE = {"name", "description", "input_schema"}  # what a tool has that is a function here
-EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
-# They are not part of the repository: beside it where they are.
-pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
-every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+ADAPTER = Anthropic()
+pytestmark = needs_recordings
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[WireServer]:
-    with WireServer().running() as server:
-        yield server
+class TestAnthropicRecordings(Recordings):
+    adapter = ADAPTER
+    streams = recorded("anthropic", "*.sse")
 
+    def check(self, reply: Reply, path: Path) -> None:
+        expected = json.loads(path.with_suffix(".expected.json").read_text())
+        end, usage = reply.end, expected["usage_raw"]
+        thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingContent)]
+        server_calls = [
+            {"name": block.name, "arguments": block.data["input"]}
+            for block in reply.content
+            if isinstance(block, ServerContent) and "input" in block.data
+        ]
+        assert reply.text == expected["text"]
+        assert "".join(thinking) == (expected["thinking"] or "")
+        assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
+        assert all(call.raw_arguments is None and call.id for call in reply.calls)
+        assert server_calls == expected.get("server_tool_calls", [])
+        assert end.finish == expected["finish"]
+        assert (end.usage.input, end.usage.output) == (expected["usage"]["input"], expected["usage"]["output"])
+        assert end.usage.cache_read == usage.get("cache_read_input_tokens", 0)
+        assert end.usage.reasoning == usage.get("output_tokens_details", {}).get("thinking_tokens", 0)
+        kinds = {"end_turn": "stop", "tool_use": "tool_use", "refusal": "error"}
+        assert end.stop_reason == kinds[expected["finish"]]
+        assert reply.retries == []
 
-def ask(connection: Connection) -> Reply:
-    request = Request("claude-test", None, [UserMessage("Hi")], [], connection=connection)
-    return Reply(list(model("claude-test").stream(request)))
+    def closing(self, path: Path, wire: bytes) -> int:
+        return wire.rindex(b"event: message_stop")
 
-
-def check(reply: Reply, path: Path) -> None:
-    """Hold `reply` against what a plain parser has found in the recording."""
-    expected = json.loads(path.with_suffix(".expected.json").read_text())
-    end, usage = reply.end, expected["usage_raw"]
-    thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingContent)]
-    server_calls = [
-        {"name": block.name, "arguments": block.data["input"]}
-        for block in reply.content
-        if isinstance(block, ServerContent) and "input" in block.data
-    ]
-    assert reply.text == expected["text"]
-    assert "".join(thinking) == (expected["thinking"] or "")
-    assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
-    assert all(call.raw_arguments is None and call.id for call in reply.calls)
-    assert server_calls == expected.get("server_tool_calls", [])
-    assert end.finish == expected["finish"]
-    assert (end.usage.input, end.usage.output) == (expected["usage"]["input"], expected["usage"]["output"])
-    assert end.usage.cache_read == usage.get("cache_read_input_tokens", 0)
-    assert end.usage.reasoning == usage.get("output_tokens_details", {}).get("thinking_tokens", 0)
-    kinds = {"end_turn": "stop", "tool_use": "tool_use", "refusal": "error"}
-    assert end.stop_reason == kinds[expected["finish"]]
-    assert reply.retries == []
-
-
-# -------------------------------------------------------------------- replies
-
-
-@every_stream
-def test_a_recorded_reply_over_a_socket_whole_and_in_two_reads(server: WireServer, path: Path) -> None:
-    wire, connection = path.read_bytes(), Connection(api_key=KEY, base_url=server.url)
-    cuts = [0, *sorted(random.Random(path.stem).sample(range(1, len(wire)), 20))]
-    for cut in cuts:
-        pieces = [piece for piece in (wire[:cut], wire[cut:]) if piece]
-        server.script = [Answer(pieces=pieces, headers=EVENT_STREAM)]
-        check(ask(connection), path)
-
-
-@every_stream
-def test_a_recorded_reply_whose_connection_is_lost_keeps_what_was_said(server: WireServer, path: Path) -> None:
-    wire = path.read_bytes()
-    connection = Connection(api_key=KEY, base_url=server.url, max_retries=0)
-    server.script = [Answer(pieces=[wire], headers=EVENT_STREAM)]
-    whole = ask(connection)
-    for cut in random.Random(path.stem).sample(range(1, wire.rindex(b"event: message_stop")), 20):
-        server.script = [Answer(pieces=[wire[:cut]], headers=EVENT_STREAM, then="cut")]
-        broken = ask(connection)
-        assert (broken.end.stop_reason, broken.end.error_kind) == ("error", "connection")
-        assert whole.text.startswith(broken.text)
-        assert len(broken.content) <= len(whole.content)
-
-
-class InMemory(httpx2.BaseTransport):
-    """Answers every request with the same bytes, cut into these pieces."""
-
-    pieces: list[bytes]
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers=EVENT_STREAM, content=iter(self.pieces))
-
-
-@every_stream
-def test_a_recorded_reply_cut_at_every_byte_comes_out_the_same(path: Path) -> None:
-    wire, transport = path.read_bytes(), InMemory()
-    everywhere = range(1, len(wire))
-    cuts = random.Random(path.stem).sample(everywhere, min(1000, len(everywhere)))
-    with anthropic.Anthropic(api_key=KEY, http_client=httpx2.Client(transport=transport)) as client:
-        transport.pieces = [wire]
-        whole = ask(Connection(client=client))
-        check(whole, path)
-        for cut in cuts:
-            transport.pieces = [wire[:cut], wire[cut:]]
-            assert ask(Connection(client=client)).events == whole.events, f"cut at byte {cut}"
+    def client(self, pieces: list[bytes], headers: dict[str, str]) -> Any:
+        return anthropic.Anthropic(api_key=KEY, http_client=answering(pieces, headers))
 
 
 @pytest.mark.parametrize("path", BEDROCK, ids=lambda path: path.stem)
@@ -136,9 +81,9 @@ def test_a_recorded_reply_of_bedrock_is_read_through_its_client(server: WireServ
     with anthropic.AnthropicBedrock(api_key=KEY, aws_region="eu-north-1", base_url=server.url) as client:
         for cut in [0, *sorted(random.Random(path.stem).sample(range(1, len(wire)), 20))]:
             server.script = [Answer(pieces=[piece for piece in (wire[:cut], wire[cut:]) if piece], headers=headers)]
-            check(ask(Connection(client=client)), path)
+            TestAnthropicRecordings().check(ADAPTER.ask(Connection(client=client)), path)
         server.script = [Answer(pieces=[wire[: len(wire) // 2]], headers=headers, then="cut")]
-        broken = ask(Connection(client=client, max_retries=0)).end
+        broken = ADAPTER.ask(Connection(client=client, max_retries=0)).end
     assert (broken.stop_reason, broken.error_kind) == ("error", "connection")
     asked = server.asked[-1]
     assert asked.path == "/model/claude-test/invoke-with-response-stream"
@@ -153,7 +98,7 @@ def test_a_recorded_reply_of_bedrock_is_read_through_its_client(server: WireServ
 def test_a_recorded_error_is_one_line_with_its_kind(server: WireServer, name: str, status: int, kind: str) -> None:
     body = (WIRE / "http-errors" / f"{name}.json").read_bytes()
     server.script = [Answer(status=status, pieces=[body], headers={"content-type": "application/json"})]
-    end = ask(Connection(api_key=KEY, base_url=server.url)).end
+    end = ADAPTER.ask(Connection(api_key=KEY, base_url=server.url)).end
     assert end.error_kind == kind
     error = json.loads(body)["error"]
     assert end.error_message == f"{server.url} answered {status} {error['type']}: {error['message']}"
@@ -257,14 +202,3 @@ def test_what_is_sent_is_of_the_sdk_s_own_types(path: Path) -> None:
         request.options.pop(name, None)
     body = request_body(request)
     assert read_to_end(types.validate_python(body)) == body
-
-
-def read_to_end(value: Any) -> Any:
-    """`value` with all that pydantic validates only when it is read, and without what has no place in the types."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(exclude_unset=True)
-    if isinstance(value, dict):
-        return {name: read_to_end(item) for name, item in cast(dict[str, Any], value).items()}
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return [read_to_end(item) for item in value]

@@ -194,12 +194,6 @@ class TestBedrock(Conformance):
         assert "toolConfig" not in server.asked[0].body
         assert [tool["toolSpec"]["name"] for tool in server.asked[1].body["toolConfig"]["tools"][:1]] == ["never"]
 
-    def test_a_filter_fails_the_run_with_its_reason(self, server: WireServer) -> None:
-        server.script = [self.adapter.streamed(whole(stop_reason="guardrail_intervened"))]
-        with pytest.raises(RunError, match="guardrail") as raised:
-            self.runtime(server).exec("Hi", tools=[])
-        assert raised.value.kind == "filter"
-
     def test_thinking_and_a_forced_choice_are_said_without_asking_anyone(self, server: WireServer) -> None:
         options = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
         with pytest.raises(RunError, match="tool_choice") as raised:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from op_jupyter.events import StreamEnd
-from op_jupyter.messages import UserMessage
-from op_jupyter.providers import Connection, Request
+from op_jupyter.providers import Connection
 from op_jupyter.providers._bedrock_connection import client_of
-from op_jupyter.providers.bedrock import model
-from tests.providers.adapter import ADD, KEY, Reader
-from tests.providers.bedrock_wire import CLAUDE, SECRET, Bedrock, account
+from tests.providers.adapter import KEY
+from tests.providers.bedrock_wire import SECRET, Bedrock, account
 from tests.providers.wire_server import Answer, WireServer
 
 boto3 = pytest.importorskip("boto3", reason="needs op_jupyter[bedrock]")
@@ -28,10 +24,6 @@ bedrock = Bedrock()
 
 def one_end(connection: Connection) -> StreamEnd:
     return bedrock.ask(connection).end
-
-
-def asking(connection: Connection) -> Request:
-    return Request(CLAUDE, None, [UserMessage("Hi")], [ADD], connection=connection)
 
 
 def with_a_header(request: Any, **_: Any) -> None:
@@ -171,39 +163,10 @@ def test_a_client_of_one_s_own_neither_retries_nor_waits_by_itself(server: WireS
     assert server.asked[-1].body == {"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}
 
 
-# -------------------------------------------------------------------- TLS
-
-
-@pytest.fixture
-def tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WireServer]:
-    """A server that speaks TLS, with a certificate that this process trusts."""
-    if not (openssl := shutil.which("openssl")):
-        pytest.skip("needs openssl to make a certificate")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    asked = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=wire"
-    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([openssl, *asked.split(), *files], check=True, capture_output=True)
+def test_a_key_may_come_from_the_environment(tls: tuple[WireServer, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    server, certificate = tls
+    server.script = [bedrock.answer("Hello")]
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    server = WireServer()
-    server.speak_tls(key, certificate)
-    with server.running():
-        yield server
-
-
-def test_over_tls_too_a_request_can_be_left_before_and_after_the_headers(tls: WireServer) -> None:
-    for answer in (Answer(then="silent"), bedrock.streamed(bedrock.beginning("Wait"), then="silent")):
-        tls.script = [answer, bedrock.answer("Hello")]
-        reader = Reader(model(CLAUDE), asking(Connection(api_key=KEY, base_url=tls.url)))
-        tls.wait_until_asked()
-        assert not answer.pieces or reader.something_came.wait(5)
-        reader.abandon()
-        assert reader.is_gone_within(1)
-        assert one_end(Connection(api_key=KEY, base_url=tls.url)).stop_reason == "stop"
-        tls.wait_until_asked()
-
-
-def test_a_key_may_come_from_the_environment(tls: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    tls.script = [bedrock.answer("Hello")]
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
-    assert one_end(Connection(base_url=tls.url)).stop_reason == "stop"
-    assert tls.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert one_end(Connection(base_url=server.url)).stop_reason == "stop"
+    assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"

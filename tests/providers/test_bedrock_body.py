@@ -18,7 +18,6 @@ from op_jupyter.messages import (
     TextContent,
     ThinkingContent,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import ToolChoice, ToolSpec
@@ -51,11 +50,6 @@ def test_a_plain_question_is_a_plain_body() -> None:
         "messages": [{"role": "user", "content": [{"text": "Hi"}]}],
         "system": [{"text": "Be brief."}],
     }
-
-
-@pytest.mark.parametrize("system", [None, "", " \n"])
-def test_a_blank_system_prompt_is_none(system: str | None) -> None:
-    assert "system" not in body_of(HI, system=system)
 
 
 def test_options_go_where_converse_has_them() -> None:
@@ -189,11 +183,6 @@ def test_a_model_that_may_take_only_text_in_results_has_pictures_behind_all_of_t
 def test_a_result_with_a_picture_in_it_is_not_called_an_error() -> None:
     (_, content) = turns_of(HI, said(ToolCall("c1", "plot")), result("c1", PNG, is_error=True))[-1]
     assert content == [{"toolResult": {"toolUseId": "c1", "content": [PNG_BLOCK]}}]
-
-
-def test_a_result_of_nothing_is_not_blank() -> None:
-    (_, content) = turns_of(HI, said(ToolCall("c1", "plot")), ToolResultMessage("c1", "plot", []))[-1]
-    assert content[0]["toolResult"]["content"] == [{"text": "(no output)"}]
 
 
 def test_no_blank_text_is_sent_and_no_turn_follows_its_own_kind() -> None:

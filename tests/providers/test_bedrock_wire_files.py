@@ -7,7 +7,6 @@ Anthropic in frames of Bedrock: they are read by `anthropic:` with its `Anthropi
 from __future__ import annotations
 
 import json
-import random
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,38 +29,64 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import Connection, Request, ToolChoice, ToolSpec
-from op_jupyter.providers.bedrock import basis, model, request_body
+from op_jupyter.providers.bedrock import basis, request_body
 from tests.providers.adapter import Reply
-from tests.providers.bedrock_wire import EVENT_STREAM, UNCACHED, account, event, messages_in, reply_of, with_bytes
+from tests.providers.bedrock_wire import (
+    EVENT_STREAM,
+    UNCACHED,
+    Bedrock,
+    account,
+    event,
+    messages_in,
+    reply_of,
+    with_bytes,
+)
+from tests.providers.recordings import WIRE, Recordings, needs_recordings, recorded
 from tests.providers.wire_server import Answer, WireServer
 
 pytest.importorskip("boto3", reason="needs op_jupyter[bedrock]")
 
-WIRE = Path(__file__).parents[3] / "shared" / "wire"
-INVOKE = sorted((WIRE / "bedrock").glob("invoke-*.bin"))
-STREAMS = sorted(set((WIRE / "bedrock").glob("*.bin")) - set(INVOKE)) + sorted((WIRE / "bedrock").glob("*.jsonl"))
-REQUESTS = sorted((WIRE / "requests" / "bedrock").glob("*.json"))
+INVOKE = recorded("bedrock", "invoke-*.bin")
+STREAMS = sorted({*recorded("bedrock", "*.bin"), *recorded("bedrock", "*.jsonl")} - {*INVOKE})
+REQUESTS = recorded("requests/bedrock", "*.json")
 
-# They are not part of the repository: beside it where they are.
-pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
-every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-every_request = pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)
+ADAPTER = Bedrock()
+pytestmark = [needs_recordings, pytest.mark.usefixtures("no_account")]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[WireServer]:
-    with WireServer().running() as server:
-        yield server
+class TestBedrockRecordings(Recordings):
+    adapter = ADAPTER
+    streams = STREAMS
 
+    def check(self, reply: Reply, path: Path) -> None:
+        expected = json.loads(path.with_suffix(".expected.json").read_text())
+        thinking = [block for block in reply.content if isinstance(block, ThinkingContent)]
+        assert reply.text == expected["text"]
+        assert "".join(block.thinking for block in thinking) == (expected["thinking"] or "")
+        assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
+        assert all(call.raw_arguments is None and call.id for call in reply.calls)
+        assert reply.end.finish == expected["finish"]
+        assert reply.end.stop_reason == {"end_turn": "stop", "tool_use": "tool_use"}[expected["finish"]]
+        tokens = expected["usage"]
+        assert (reply.end.usage.input, reply.end.usage.output) == (tokens["input"], tokens["output"])
+        assert all(block.text for block in reply.content if isinstance(block, TextContent))
+        assert reply.retries == []
 
-@pytest.fixture(scope="module")
-def client(server: WireServer) -> Any:
-    return account().client("bedrock-runtime", endpoint_url=server.url)
+    def closing(self, path: Path, wire: bytes) -> int:
+        return wire.index(b"messageStop")
 
+    def wire(self, path: Path) -> bytes:
+        return bytes_of(path)
 
-def ask(client: Any, **settings: Any) -> Reply:
-    connection = Connection(client=client, **settings)
-    return Reply(list(model("").stream(Request("m", None, [UserMessage("Hi")], [], connection=connection))))
+    def client(self, pieces: list[bytes], headers: dict[str, str]) -> Any:
+        from botocore.awsrequest import AWSResponse
+
+        def in_memory(request: Any, **_: Any) -> Any:
+            return AWSResponse(request.url, 200, headers, Raw(pieces))
+
+        client = account().client("bedrock-runtime")
+        client.meta.events.register("before-send.bedrock-runtime.ConverseStream", in_memory)
+        return client
 
 
 def bytes_of(path: Path) -> bytes:
@@ -72,51 +97,8 @@ def bytes_of(path: Path) -> bytes:
     return b"".join(event(kind, payload) for one in events for kind, payload in one.items())
 
 
-def check(reply: Reply, path: Path) -> None:
-    """Hold `reply` against what a plain parser has found in the recording."""
-    expected = json.loads(path.with_suffix(".expected.json").read_text())
-    thinking = [block for block in reply.content if isinstance(block, ThinkingContent)]
-    assert reply.text == expected["text"]
-    assert "".join(block.thinking for block in thinking) == (expected["thinking"] or "")
-    assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
-    assert all(call.raw_arguments is None and call.id for call in reply.calls)
-    assert reply.end.finish == expected["finish"]
-    assert reply.end.stop_reason == {"end_turn": "stop", "tool_use": "tool_use"}[expected["finish"]]
-    assert (reply.end.usage.input, reply.end.usage.output) == (expected["usage"]["input"], expected["usage"]["output"])
-    assert all(block.text for block in reply.content if isinstance(block, TextContent))
-    assert reply.retries == []
-
-
-# -------------------------------------------------------------------- replies
-
-
-@every_stream
-def test_a_recorded_reply_over_a_socket_whole_and_in_two_reads(server: WireServer, client: Any, path: Path) -> None:
-    wire = bytes_of(path)
-    for cut in [0, *sorted(random.Random(path.stem).sample(range(1, len(wire)), 20))]:
-        pieces = [piece for piece in (wire[:cut], wire[cut:]) if piece]
-        server.script = [Answer(pieces=pieces, headers=EVENT_STREAM)]
-        check(ask(client), path)
-
-
-@every_stream
-def test_a_recorded_reply_whose_connection_is_lost_keeps_what_was_said(
-    server: WireServer, client: Any, path: Path
-) -> None:
-    wire = bytes_of(path)
-    server.script = [Answer(pieces=[wire], headers=EVENT_STREAM)]
-    whole = ask(client)
-    before_the_end = wire.index(b"messageStop")
-    for cut in random.Random(path.stem).sample(range(1, before_the_end), 20):
-        server.script = [Answer(pieces=[wire[:cut]], headers=EVENT_STREAM, then="cut")]
-        broken = ask(client, max_retries=0)
-        assert (broken.end.stop_reason, broken.end.error_kind) == ("error", "connection")
-        assert whole.text.startswith(broken.text)
-        assert len(broken.content) <= len(whole.content)
-
-
 class Raw:
-    """A body in memory, cut into these pieces."""
+    """A body in memory."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self.pieces = pieces
@@ -128,24 +110,9 @@ class Raw:
         """There is nothing to close."""
 
 
-@every_stream
-def test_a_recorded_reply_cut_at_every_byte_comes_out_the_same(path: Path) -> None:
-    from botocore.awsrequest import AWSResponse
-
-    wire, pieces = bytes_of(path), list[bytes]()
-
-    def in_memory(request: Any, **_: Any) -> Any:
-        return AWSResponse(request.url, 200, EVENT_STREAM, Raw(pieces))
-
-    client = account().client("bedrock-runtime")
-    client.meta.events.register("before-send.bedrock-runtime.ConverseStream", in_memory)
-    pieces[:] = [wire]
-    whole = ask(client)
-    check(whole, path)
-    everywhere = range(1, len(wire))
-    for cut in random.Random(path.stem).sample(everywhere, min(1000, len(everywhere))):
-        pieces[:] = [wire[:cut], wire[cut:]]
-        assert ask(client).events == whole.events, f"cut at byte {cut}"
+@pytest.fixture
+def client(server: WireServer) -> Any:
+    return account().client("bedrock-runtime", endpoint_url=server.url)
 
 
 def test_recorded_reasoning_that_is_encrypted_goes_back_to_the_byte() -> None:
@@ -180,7 +147,7 @@ def test_a_recorded_error_is_one_line_with_its_kind(
     body = (WIRE / "http-errors" / f"{name}.json").read_bytes()
     headers = {"content-type": "application/json"} | ({"x-amzn-errortype": f"{code}:http://x/"} if code else {})
     server.script = [Answer(status=400, pieces=[body], headers=headers)]
-    end = ask(client).end
+    end = ADAPTER.ask(Connection(client=client)).end
     message = json.loads(body)["message"]
     said = message.rstrip(".") + hint if hint else message
     assert end.error_kind == kind
@@ -280,12 +247,12 @@ def as_written_here(recorded: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-@every_request
+@pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)
 def test_a_recorded_request_is_one_that_would_be_sent(path: Path) -> None:
     assert request_body(spoken(path)) == as_written_here(json.loads(path.read_text()))
 
 
-@every_request
+@pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)
 def test_what_is_sent_is_what_boto3_would_write_itself(server: WireServer, client: Any, path: Path) -> None:
     request = spoken(path)
     request.options.pop("cachePoint")

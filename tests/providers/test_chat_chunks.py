@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from op_jupyter.events import BlockEnd, BlockStart
-from op_jupyter.messages import ThinkingContent, ToolCall, Usage
+from op_jupyter.messages import ToolCall, Usage
 from op_jupyter.providers._chat_chunks import read_chunks
-from op_jupyter.providers._shared import ProviderError
-from op_jupyter.providers._wire import sse_data
 from tests.providers.adapter import Reply
 from tests.providers.chat_wire import CALL_NOW, FINISH, call_delta, chunk, reply_of
 
@@ -217,47 +213,3 @@ def test_half_a_character_in_a_chunk_is_replaced_and_a_whole_one_is_not() -> Non
 def test_what_is_no_json_is_an_error_that_shows_it() -> None:
     end = Reply(list(read_chunks(["<html>oops"]))).end
     assert "<html>oops" in (end.error_message or "")
-
-
-# -------------------------------------------------------------------- recorded streams
-
-RECORDED = Path(__file__).parents[3] / "shared" / "wire" / "openai-chat"
-STREAMS = sorted(RECORDED.glob("*.sse"))
-needs_recordings = pytest.mark.skipif(not STREAMS, reason="the recorded streams are not on this machine")
-
-
-@needs_recordings
-@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-def test_a_recorded_stream_comes_out_as_it_was_meant(path: Path) -> None:
-    expected = json.loads(path.with_suffix(".expected.json").read_text())
-    reply = Reply(list(read_chunks(sse_data([path.read_bytes()]))))
-    thinking = "".join(block.thinking for block in reply.content if isinstance(block, ThinkingContent))
-    usage = reply.end.usage
-    assert reply.text == expected["text"]
-    assert thinking == (expected["thinking"] or "")
-    assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
-    assert reply.end.finish == expected["finish"]
-    assert (usage.input + usage.cache_read, usage.output) == (expected["usage"]["input"], expected["usage"]["output"])
-    if error := expected.get("error"):
-        assert reply.end.stop_reason == "error"
-        assert error["message"] in (reply.end.error_message or "")
-    else:
-        assert reply.end.stop_reason == ("tool_use" if expected["tool_calls"] else "stop")
-
-
-@needs_recordings
-@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-def test_a_recorded_stream_that_is_cut_anywhere_still_ends_once(path: Path) -> None:
-    wire = path.read_bytes()
-    whole = Reply(list(read_chunks(sse_data([wire]))))
-    for cut in range(0, len(wire), max(1, len(wire) // 60)):
-        try:
-            reply = Reply(list(read_chunks(sse_data([wire[:cut]]))))
-        except ProviderError:
-            continue  # nothing was said yet: it is sent again
-        assert whole.text.startswith(reply.text)
-        assert len(reply.calls) <= len(whole.calls)
-        if reply.end.stop_reason == "error":
-            assert reply.end.error_kind == "connection" or reply.end.error_message == whole.end.error_message
-        else:
-            assert reply.content == whole.content

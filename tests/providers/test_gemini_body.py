@@ -34,11 +34,6 @@ def test_a_plain_question_is_a_plain_body() -> None:
     }
 
 
-@pytest.mark.parametrize("system", [None, "", " \n"])
-def test_a_blank_system_prompt_is_none(system: str | None) -> None:
-    assert "systemInstruction" not in body_of(HI, system=system)
-
-
 def test_options_are_those_of_the_generation_unless_the_body_has_them_itself() -> None:
     safety = [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]
     options = {

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import httpx2
 import pytest
 from google import genai
 from pydantic import BaseModel, ConfigDict
@@ -28,57 +26,54 @@ from op_jupyter.messages import (
 )
 from op_jupyter.providers import Connection, Request, ToolChoice, ToolSpec
 from op_jupyter.providers._gemini_events import METADATA
-from op_jupyter.providers.gemini import model, request_body
+from op_jupyter.providers.gemini import request_body
 from tests.providers.adapter import KEY, Reply
+from tests.providers.gemini_wire import Gemini
+from tests.providers.recordings import WIRE, Recordings, answering, needs_recordings, recorded
 from tests.providers.wire_server import Answer, WireServer
 
-WIRE = Path(__file__).parents[3] / "shared" / "wire"
-STREAMS = sorted(path for path in (WIRE / "gemini").glob("*") if ".expected" not in path.suffixes)
-REQUESTS = sorted((WIRE / "requests" / "gemini").glob("*.json"))
+STREAMS = recorded("gemini", "*")
+REQUESTS = recorded("requests/gemini", "*.json")
 MODEL = "gemini-2.5-test"  # before Gemini 3, nothing is signed that was not
 CONTENT_TYPES = {".sse": "text/event-stream", ".json": "application/json; charset=UTF-8"}
 
-# They are not part of the repository: beside it where they are.
-pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
-every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+ADAPTER = Gemini()
+pytestmark = needs_recordings
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[WireServer]:
-    with WireServer().running() as server:
-        yield server
+class TestGeminiRecordings(Recordings):
+    adapter = ADAPTER
+    streams = STREAMS
 
+    def check(self, reply: Reply, path: Path) -> None:
+        expected = json.loads(path.with_suffix(".expected.json").read_text())
+        end, usage = reply.end, expected["usage_raw"]
+        thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingContent)]
+        assert reply.text == expected["text"]
+        assert "".join(thinking) == (expected["thinking"] or "")
+        assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
+        assert all(call.raw_arguments is None for call in reply.calls)
+        assert end.finish == expected["finish"]
+        thoughts = usage.get("thoughtsTokenCount", 0)
+        assert end.usage.output == (expected["usage"]["output"] or 0) + thoughts
+        assert end.usage.input == (expected["usage"]["input"] or 0) + usage.get("toolUsePromptTokenCount", 0)
+        assert end.usage.reasoning == thoughts
+        assert end.usage.total == usage.get("totalTokenCount", 0)
+        if end.finish == "STOP":
+            assert end.stop_reason == ("tool_use" if reply.calls else "stop")
+        else:
+            assert (end.stop_reason, end.error_kind) == ("error", "filter")
+            assert str(end.finish or expected["block_reason"]) in (end.error_message or "")
+        assert reply.retries == []
 
-def ask(connection: Connection) -> Reply:
-    request = Request(MODEL, None, [UserMessage("Hi")], [], connection=connection)
-    return Reply(list(model(MODEL).stream(request)))
+    def closing(self, path: Path, wire: bytes) -> int:
+        return max(wire.rfind(b"data:"), 30)
 
+    def client(self, pieces: list[bytes], headers: dict[str, str]) -> Any:
+        return genai.Client(api_key=KEY, http_options=genai.types.HttpOptions(httpx_client=answering(pieces, headers)))
 
-def headers(path: Path) -> dict[str, str]:
-    return {"content-type": CONTENT_TYPES[path.suffix]}
-
-
-def check(reply: Reply, path: Path) -> None:
-    """Hold `reply` against what a plain parser has found in the recording."""
-    expected = json.loads(path.with_suffix(".expected.json").read_text())
-    end, usage = reply.end, expected["usage_raw"]
-    thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingContent)]
-    assert reply.text == expected["text"]
-    assert "".join(thinking) == (expected["thinking"] or "")
-    assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == expected["tool_calls"]
-    assert all(call.raw_arguments is None for call in reply.calls)
-    assert end.finish == expected["finish"]
-    thoughts = usage.get("thoughtsTokenCount", 0)
-    assert end.usage.output == (expected["usage"]["output"] or 0) + thoughts
-    assert end.usage.input == (expected["usage"]["input"] or 0) + usage.get("toolUsePromptTokenCount", 0)
-    assert end.usage.reasoning == thoughts
-    assert end.usage.total == usage.get("totalTokenCount", 0)
-    if end.finish == "STOP":
-        assert end.stop_reason == ("tool_use" if reply.calls else "stop")
-    else:
-        assert (end.stop_reason, end.error_kind) == ("error", "filter")
-        assert str(end.finish or expected["block_reason"]) in (end.error_message or "")
-    assert reply.retries == []
+    def headers(self, path: Path) -> dict[str, str]:
+        return {"content-type": CONTENT_TYPES[path.suffix]}
 
 
 def chunks_of(path: Path) -> list[dict[str, Any]]:
@@ -88,62 +83,7 @@ def chunks_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in wire.splitlines() if line.startswith("data: ")]
 
 
-# -------------------------------------------------------------------- replies
-
-
-@every_stream
-def test_a_recorded_reply_over_a_socket_whole_and_in_two_reads(server: WireServer, path: Path) -> None:
-    wire, connection = path.read_bytes(), Connection(api_key=KEY, base_url=server.url)
-    for cut in [0, *sorted(random.Random(path.stem).sample(range(1, len(wire)), 20))]:
-        pieces = [piece for piece in (wire[:cut], wire[cut:]) if piece]
-        server.script = [Answer(pieces=pieces, headers=headers(path))]
-        check(ask(connection), path)
-
-
-@every_stream
-def test_a_recorded_reply_whose_connection_is_lost_keeps_what_was_said(server: WireServer, path: Path) -> None:
-    wire = path.read_bytes()
-    connection = Connection(api_key=KEY, base_url=server.url, max_retries=0)
-    server.script = [Answer(pieces=[wire], headers=headers(path))]
-    whole = ask(connection)
-    before_the_end = range(1, max(wire.rfind(b"data:"), 30))
-    for cut in random.Random(path.stem).sample(before_the_end, 20):
-        server.script = [Answer(pieces=[wire[:cut]], headers=headers(path), then="cut")]
-        broken = ask(connection)
-        assert (broken.end.stop_reason, broken.end.error_kind) == ("error", "connection")
-        assert whole.text.startswith(broken.text)
-        assert len(broken.content) <= len(whole.content)
-
-
-class InMemory(httpx2.BaseTransport):
-    """Answers every request with the same bytes, cut into these pieces."""
-
-    pieces: list[bytes]
-    headers: dict[str, str]
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers=self.headers, content=iter(self.pieces))
-
-
-@every_stream
-def test_a_recorded_reply_cut_at_every_byte(path: Path) -> None:
-    wire, transport = path.read_bytes(), InMemory()
-    transport.headers = headers(path)
-    everywhere = range(1, len(wire))
-    cuts = random.Random(path.stem).sample(everywhere, min(1000, len(everywhere)))
-    with httpx2.Client(transport=transport) as http:
-        client = genai.Client(api_key=KEY, http_options=genai.types.HttpOptions(httpx_client=http))
-        transport.pieces = [wire]
-        whole = ask(Connection(client=client))
-        check(whole, path)
-        for cut in cuts:
-            transport.pieces = [wire[:cut], wire[cut:]]
-            assert ask(Connection(client=client)) == whole, f"cut at byte {cut}"
-        transport.pieces = [wire[position : position + 1] for position in range(len(wire))]
-        assert ask(Connection(client=client)) == whole
-
-
-@every_stream
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_a_recorded_reply_is_sent_back_as_it_came(path: Path) -> None:
     """All parts, and each signature on its own; only what was streamed in pieces is put together."""
     recorded = [
@@ -163,13 +103,15 @@ def test_a_recorded_reply_is_sent_back_as_it_came(path: Path) -> None:
     assert content == joined(recorded)
 
 
+def read_in_memory(path: Path) -> Reply:
+    """What a recorded reply is read as."""
+    of = TestGeminiRecordings()
+    return ADAPTER.ask(Connection(client=of.client([of.wire(path)], of.headers(path))))
+
+
 def replay(path: Path) -> list[dict[str, Any]]:
     """The parts that are sent back of a recorded reply."""
-    transport = InMemory()
-    transport.headers, transport.pieces = headers(path), [path.read_bytes()]
-    with httpx2.Client(transport=transport) as http:
-        client = genai.Client(api_key=KEY, http_options=genai.types.HttpOptions(httpx_client=http))
-        reply = ask(Connection(client=client))
+    reply = read_in_memory(path)
     message = AssistantMessage(reply.content, provider="gemini", model=MODEL)
     body = request_body(Request(MODEL, None, replayable([UserMessage("Hi"), message]), []))
     parts = [content["parts"] for content in body["contents"] if content["role"] == "model"]
@@ -190,11 +132,7 @@ def joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_what_is_said_of_a_reply_is_shown_and_not_sent_back() -> None:
     path = next(path for path in STREAMS if path.stem == "web-search-grounding-escapes")
-    transport = InMemory()
-    transport.headers, transport.pieces = headers(path), [path.read_bytes()]
-    with httpx2.Client(transport=transport) as http:
-        client = genai.Client(api_key=KEY, http_options=genai.types.HttpOptions(httpx_client=http))
-        *_, shown = ask(Connection(client=client)).content
+    *_, shown = read_in_memory(path).content
     assert isinstance(shown, ServerContent) and shown.name in METADATA
     assert shown.data["webSearchQueries"] == ["weather in San Francisco today"]
     assert all("text" in part for part in replay(path))
@@ -207,7 +145,7 @@ def test_what_is_said_of_a_reply_is_shown_and_not_sent_back() -> None:
 def test_a_recorded_error_is_one_line_with_its_kind(server: WireServer, name: str, status: int, kind: str) -> None:
     body = (WIRE / "http-errors" / f"{name}.json").read_bytes()
     server.script = [Answer(status=status, pieces=[body], headers={"content-type": "application/json"})]
-    end = ask(Connection(api_key=KEY, base_url=server.url)).end
+    end = ADAPTER.ask(Connection(api_key=KEY, base_url=server.url)).end
     assert end.error_kind == kind
     error = json.loads(body)["error"]
     assert end.error_message == f"{server.url} answered {status} {error['status']}: {error['message']}"

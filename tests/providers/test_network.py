@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from op_jupyter import RunError, Runtime
 from op_jupyter.providers import list_models
-from tests.providers.adapter import KEY
+from tests.providers.adapter import KEY, Reader
 from tests.providers.adapters import ADAPTERS
 from tests.providers.wire_server import Answer, WireServer
 
@@ -27,6 +24,11 @@ def a_plain_network(monkeypatch: pytest.MonkeyPatch, no_account: None) -> None:
 
 def asked(name: str, url: str) -> str:
     return ADAPTERS[name].runtime(url, max_retries=0).exec("1 + 2?", tools=[])
+
+
+def trusting(name: str) -> str:
+    """The variable that names the certificates which are trusted."""
+    return "AWS_CA_BUNDLE" if name == "bedrock" else "SSL_CERT_FILE"
 
 
 def failure(name: str, url: str) -> RunError:
@@ -61,32 +63,34 @@ def test_a_proxy_that_is_set_after_the_first_question_counts_for_the_next(
         assert asked(name, "http://nobody.invalid") == "It is 3."
 
 
-@pytest.fixture
-def tls(tmp_path: Path) -> Iterator[tuple[WireServer, Path]]:
-    """A server that speaks TLS, and the file of its certificate, which nobody trusts."""
-    if not (openssl := shutil.which("openssl")):
-        pytest.skip("needs openssl to make a certificate")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    wanted = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=wire"
-    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([openssl, *wanted.split(), *files], check=True, capture_output=True)
-    server = WireServer()
-    server.speak_tls(key, certificate)
-    with server.running():
-        yield server, certificate
-
-
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_a_certificate_of_ones_own_is_refused_until_it_is_named(
     name: str, tls: tuple[WireServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, certificate = tls
-    error = failure(name, server.url)
-    variable = "AWS_CA_BUNDLE" if name == "bedrock" else "SSL_CERT_FILE"
+    error, variable = failure(name, server.url), trusting(name)
     assert error.kind == "connection" and f"certificate in {variable}" in str(error)
     monkeypatch.setenv(variable, str(certificate))
     server.script = [ADAPTERS[name].answer("It is 3.")]
     assert asked(name, server.url) == "It is 3."
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_over_tls_too_a_request_can_be_left_before_and_after_the_headers(
+    name: str, tls: tuple[WireServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, certificate = tls
+    adapter = ADAPTERS[name]
+    monkeypatch.setenv(trusting(name), str(certificate))
+    for answer in (Answer(then="silent"), adapter.streamed(adapter.beginning("Wait"), then="silent")):
+        server.script = [answer, adapter.answer("It is 3.")]
+        reader = Reader(adapter.model(), adapter.question(adapter.connection(server.url)))
+        server.wait_until_asked()
+        assert not answer.pieces or reader.something_came.wait(5)
+        reader.abandon()
+        assert reader.is_gone_within(1)
+        assert asked(name, server.url) == "It is 3."
+        server.wait_until_asked()
 
 
 @pytest.mark.parametrize("name", [name for name in ADAPTERS if name != "bedrock"])

@@ -56,10 +56,6 @@ def test_tools_in_the_options_are_offered_beside_the_functions_and_one_of_the_sa
     assert body_of(UserMessage("Hi"), options={"tools": [search]})["tools"] == [search]
 
 
-def test_a_blank_system_prompt_is_not_sent() -> None:
-    assert body_of(UserMessage("Hi"), system=" \n") == body_of(UserMessage("Hi"))
-
-
 def test_a_picture_in_a_question_is_a_data_url() -> None:
     (message,) = body_of(UserMessage([TextContent("What is this?"), PNG]))["messages"]
     assert message["content"] == [{"type": "text", "text": "What is this?"}, PNG_PART]

@@ -15,7 +15,6 @@ from op_jupyter.messages import (
     TextContent,
     ThinkingContent,
     ToolCall,
-    ToolResultMessage,
     UserMessage,
 )
 from op_jupyter.providers import ToolChoice
@@ -49,11 +48,6 @@ def test_a_plain_question_is_a_plain_body() -> None:
         "store": False,
         "stream": True,
     }
-
-
-@pytest.mark.parametrize("system", [None, "", " \n"])
-def test_a_blank_system_prompt_is_none(system: str | None) -> None:
-    assert "instructions" not in body_of(HI, system=system)
 
 
 def test_options_override_everything() -> None:
@@ -121,10 +115,8 @@ def test_results_stand_in_the_order_of_their_calls_before_what_was_said_meanwhil
     ]
 
 
-def test_a_result_of_nothing_is_not_blank_and_one_of_a_picture_is_that() -> None:
-    calls = said(ToolCall("c1", "plot"), ToolCall("c2", "plot"))
-    *_, nothing, picture = input_of(HI, calls, ToolResultMessage("c1", "plot", []), result("c2", PNG))
-    assert (nothing["output"], picture["output"]) == ("(no output)", [PNG_PART])
+def test_a_result_of_a_picture_is_that() -> None:
+    assert input_of(HI, said(ToolCall("c1", "plot")), result("c1", PNG))[-1]["output"] == [PNG_PART]
 
 
 def test_arguments_that_were_no_object_are_sent_as_an_empty_one() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import httpx2
 import openai
 import pytest
 
@@ -24,113 +22,59 @@ from op_jupyter.messages import (
     UserMessage,
 )
 from op_jupyter.providers import Connection, Request, ToolChoice, ToolSpec
-from op_jupyter.providers.openai_responses import model, request_body
+from op_jupyter.providers.openai_responses import request_body
 from tests.providers.adapter import KEY, Reply
-from tests.providers.responses_wire import read_by_the_sdk
+from tests.providers.recordings import WIRE, Recordings, answering, needs_recordings, recorded
+from tests.providers.responses_wire import OpenAIResponses, read_by_the_sdk
 from tests.providers.wire_server import Answer, WireServer
 
-WIRE = Path(__file__).parents[3] / "shared" / "wire"
-STREAMS = sorted((WIRE / "openai-responses").glob("*.sse"))
-REQUESTS = sorted((WIRE / "requests" / "openai-responses").glob("*.json"))
-EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+STREAMS = recorded("openai-responses", "*.sse")
+REQUESTS = recorded("requests/openai-responses", "*.json")
+EVENT_STREAM = {"content-type": OpenAIResponses.content_type}
 ENDS = ("response.completed", "error")
 
-# They are not part of the repository: beside it where they are.
-pytestmark = pytest.mark.skipif(not STREAMS, reason="the recordings are not on this machine")
-every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+ADAPTER = OpenAIResponses()
+pytestmark = needs_recordings
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[WireServer]:
-    with WireServer().running() as server:
-        yield server
+class TestOpenAIResponsesRecordings(Recordings):
+    adapter = ADAPTER
+    streams = STREAMS
+
+    def check(self, reply: Reply, path: Path) -> None:
+        expected = json.loads(path.with_suffix(".expected.json").read_text())
+        end, usage = reply.end, expected["usage_raw"] or {}
+        thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingContent)]
+        calls = [{"name": call.name, "arguments": call.raw_arguments or call.arguments} for call in reply.calls]
+        ran = [block.data["type"] for block in reply.content if isinstance(block, ServerContent)]
+        assert reply.text == expected["text"]
+        assert "".join(thinking) == (expected["thinking"] or "")
+        assert calls == expected["tool_calls"]
+        assert ran == expected.get("server_items", [])
+        assert end.finish == expected["finish"]
+        read = usage.get("input_tokens_details", {}).get("cached_tokens", 0)
+        assert (end.usage.input + read, end.usage.cache_read) == (usage.get("input_tokens", 0), read)
+        assert end.usage.output == usage.get("output_tokens", 0)
+        assert end.usage.reasoning == usage.get("output_tokens_details", {}).get("reasoning_tokens", 0)
+        if error := expected.get("error"):
+            assert (end.stop_reason, end.error_kind) == ("error", "quota")
+            assert error["message"] in (end.error_message or "")
+        else:
+            assert end.stop_reason == ("tool_use" if calls else "stop")
+        assert reply.retries == []
+
+    def closing(self, path: Path, wire: bytes) -> int:
+        last = next(event for event in events_in(path) if event["type"] in ENDS)["type"]
+        return wire.rindex(b"data: {", 0, wire.index(f'"type":"{last}"'.encode()))
+
+    def client(self, pieces: list[bytes], headers: dict[str, str]) -> Any:
+        return openai.OpenAI(api_key=KEY, http_client=answering(pieces, headers))
 
 
-def ask(connection: Connection) -> Reply:
-    request = Request("gpt-test", None, [UserMessage("Hi")], [], connection=connection)
-    return Reply(list(model("gpt-test").stream(request)))
-
-
-def check(reply: Reply, path: Path) -> None:
-    """Hold `reply` against what a plain parser has found in the recording."""
-    expected = json.loads(path.with_suffix(".expected.json").read_text())
-    end, usage = reply.end, expected["usage_raw"] or {}
-    thinking = [block.thinking for block in reply.content if isinstance(block, ThinkingContent)]
-    calls = [{"name": call.name, "arguments": call.raw_arguments or call.arguments} for call in reply.calls]
-    ran = [block.data["type"] for block in reply.content if isinstance(block, ServerContent)]
-    assert reply.text == expected["text"]
-    assert "".join(thinking) == (expected["thinking"] or "")
-    assert calls == expected["tool_calls"]
-    assert ran == expected.get("server_items", [])
-    assert end.finish == expected["finish"]
-    read = usage.get("input_tokens_details", {}).get("cached_tokens", 0)
-    assert (end.usage.input + read, end.usage.cache_read) == (usage.get("input_tokens", 0), read)
-    assert end.usage.output == usage.get("output_tokens", 0)
-    assert end.usage.reasoning == usage.get("output_tokens_details", {}).get("reasoning_tokens", 0)
-    if error := expected.get("error"):
-        assert (end.stop_reason, end.error_kind) == ("error", "quota")
-        assert error["message"] in (end.error_message or "")
-    else:
-        assert end.stop_reason == ("tool_use" if calls else "stop")
-    assert reply.retries == []
-
-
-# -------------------------------------------------------------------- replies
-
-
-@every_stream
-def test_a_recorded_reply_over_a_socket_whole_and_in_two_reads(server: WireServer, path: Path) -> None:
-    wire, connection = path.read_bytes(), Connection(api_key=KEY, base_url=server.url)
-    cuts = [0, *sorted(random.Random(path.stem).sample(range(1, len(wire)), 20))]
-    for cut in cuts:
-        pieces = [piece for piece in (wire[:cut], wire[cut:]) if piece]
-        server.script = [Answer(pieces=pieces, headers=EVENT_STREAM)]
-        check(ask(connection), path)
-
-
-@every_stream
-def test_a_recorded_reply_whose_connection_is_lost_keeps_what_was_said(server: WireServer, path: Path) -> None:
-    wire = path.read_bytes()
-    connection = Connection(api_key=KEY, base_url=server.url, max_retries=0)
-    server.script = [Answer(pieces=[wire], headers=EVENT_STREAM)]
-    whole = ask(connection)
-    last = next(event for event in events_in(path) if event["type"] in ENDS)["type"]
-    end = wire.rindex(b"data: {", 0, wire.index(f'"type":"{last}"'.encode()))
-    for cut in random.Random(path.stem).sample(range(1, end), 20):
-        server.script = [Answer(pieces=[wire[:cut]], headers=EVENT_STREAM, then="cut")]
-        broken = ask(connection)
-        assert (broken.end.stop_reason, broken.end.error_kind) == ("error", "connection")
-        assert whole.text.startswith(broken.text)
-        assert len(broken.content) <= len(whole.content)
-
-
-class InMemory(httpx2.BaseTransport):
-    """Answers every request with the same bytes, cut into these pieces."""
-
-    pieces: list[bytes]
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers=EVENT_STREAM, content=iter(self.pieces))
-
-
-@every_stream
-def test_a_recorded_reply_cut_at_every_byte_comes_out_the_same(path: Path) -> None:
-    wire, transport = path.read_bytes(), InMemory()
-    everywhere = range(1, len(wire))
-    cuts = random.Random(path.stem).sample(everywhere, min(1000, len(everywhere)))
-    with openai.OpenAI(api_key=KEY, http_client=httpx2.Client(transport=transport)) as client:
-        transport.pieces = [wire]
-        whole = ask(Connection(client=client))
-        check(whole, path)
-        for cut in cuts:
-            transport.pieces = [wire[:cut], wire[cut:]]
-            assert ask(Connection(client=client)).events == whole.events, f"cut at byte {cut}"
-
-
-@every_stream
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_a_recorded_reply_goes_back_as_it_came(server: WireServer, path: Path) -> None:
     server.script = [Answer(pieces=[path.read_bytes()], headers=EVENT_STREAM)]
-    reply = ask(Connection(api_key=KEY, base_url=server.url))
+    reply = ADAPTER.ask(Connection(api_key=KEY, base_url=server.url))
     message = AssistantMessage(reply.content, provider_data=reply.end.provider_data)
     results = [ToolResultMessage(call.id, call.name, [TextContent("done")]) for call in reply.calls]
     history: list[Message] = [UserMessage("Hi"), message, *results]
@@ -176,7 +120,7 @@ def test_a_recorded_error_is_one_line_with_its_kind(
 ) -> None:
     body = (WIRE / "http-errors" / f"{name}.json").read_bytes()
     server.script = [Answer(status=status, pieces=[body], headers={"content-type": "application/json"})]
-    end = ask(Connection(api_key=KEY, base_url=server.url, max_retries=0)).end
+    end = ADAPTER.ask(Connection(api_key=KEY, base_url=server.url, max_retries=0)).end
     assert end.error_kind == kind
     assert (end.error_message or "").startswith(f"{server.url} answered {status}")
     assert said in (end.error_message or "")
