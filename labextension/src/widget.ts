@@ -1,9 +1,10 @@
 /** Any front end that knows anywidget as a host: draws the run that goes on, over the kernel where the page reaches it. */
 
 import type { AnyModel, Render } from "@anywidget/types";
+import type { KernelConnection } from "./kernel_messages";
 import { ModelTransport, type State } from "./model_transport";
 import { MIME_TYPE } from "./outputs";
-import { type Bundle, type KernelConnection, KernelTransport } from "./transport";
+import { type Bundle, KernelTransport } from "./transport";
 import { mount } from "./view/mount";
 import type { Run } from "./view/record";
 
