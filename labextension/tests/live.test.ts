@@ -16,7 +16,7 @@ test("what was missed before the view was there comes with a snapshot", () => {
 
 test("text that streams in grows in the same node, and no other step is touched", () => {
   send(step(reply("One ")));
-  const node = find(`[data-step="${record.steps.length}"] .text`).firstChild as Text;
+  const node = find(`[data-step="${record.steps.length}"] .text p`).firstChild as Text;
   const others = [...root.querySelectorAll("[data-step]")].filter((element) => !element.contains(node));
   const changes = new MutationObserver(() => undefined);
   for (const element of others) {

@@ -18,6 +18,22 @@ export const STYLE = `
 .speaker { display: block; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
 .text, .brief, code { unicode-bidi: isolate; }
+.text[data-as] { display: flex; flex-direction: column; gap: 0.6em; min-width: 0; white-space: normal; }
+.text[data-as] > *, .text li > *, .text blockquote > * { margin-block: 0; }
+.text :is(p, h1, h2, h3, h4, h5, h6, th, td) { white-space: pre-wrap; }
+.text :is(h1, h2, h3, h4, h5, h6) { font-size: 1.05em; line-height: 1.3; margin-block-start: 0.3em; }
+.text h1 { font-size: 1.35em; }
+.text h2 { font-size: 1.2em; }
+.text :is(ul, ol) { padding-inline-start: 1.6em; }
+.text li > p + *, .text blockquote > * + * { margin-block-start: 0.4em; }
+.text blockquote { border-inline-start: 3px solid var(--line); margin-inline: 0; padding-inline-start: 0.75em; }
+.text hr { border: 0; border-top: 1px solid var(--line); width: 100%; }
+.text a { color: var(--jp-content-link-color, LinkText); }
+.text :not(pre) > code { background: var(--shade); border-radius: 3px; padding: 0.05em 0.3em; }
+.table { overflow-x: auto; }
+.table table { border-collapse: collapse; font-size: 0.95em; overflow-wrap: break-word; }
+.table :is(th, td) { border: 1px solid var(--line); padding: 0.2em 0.6em; text-align: start; vertical-align: top; }
+.table th { background: var(--shade); }
 .assistant, .ending { display: flex; flex-direction: column; gap: 0.5em; }
 .more > summary { color: var(--quiet); font-family: var(--jp-content-font-family, system-ui, sans-serif); }
 .user { border-inline-start: 3px solid var(--jp-brand-color1, Highlight); padding-inline-start: 0.6em; }
@@ -57,6 +73,11 @@ pre {
   background: var(--shade); margin: 0; max-height: 24em; overflow: auto; padding: 0.4em 0.6em;
   overflow-wrap: anywhere; white-space: pre-wrap;
 }
+.hljs-keyword, .hljs-literal, .hljs-built_in { color: color-mix(in srgb, var(--jp-mirror-editor-keyword-color, #2e8b57) 60%, currentcolor); }
+.hljs-keyword { font-weight: 600; }
+.hljs-string, .hljs-regexp { color: color-mix(in srgb, var(--jp-mirror-editor-string-color, #c0504d) 60%, currentcolor); }
+.hljs-number, .hljs-attr, .hljs-title { color: color-mix(in srgb, var(--jp-mirror-editor-def-color, #4a7fd6) 60%, currentcolor); }
+.hljs-comment, .hljs-meta { color: var(--quiet); font-style: italic; }
 pre.note { color: inherit; font-size: 0.92em; }
 img { display: block; height: auto; max-width: 100%; }
 `;
