@@ -120,3 +120,13 @@ test("after the line was down the whole run is asked for, since patches may have
 
   expect(root.querySelectorAll(".round:not(.call .round)")).toHaveLength(record.rounds);
 });
+
+test("the head tells the round as it is, and how the run ended as soon as it has", () => {
+  const head = () => [...find("header").children].map((part) => part.textContent).slice(0, 3);
+  expect(head()).toEqual(["●", "Running", "round 3"]);
+
+  send({ op: "set", run_id: "root", fields: { rounds: 4 } });
+  expect(head()).toEqual(["●", "Running", "round 4"]);
+  send({ op: "set", run_id: "root", fields: { stop_reason: "stop" } });
+  expect(head()).toEqual(["✓", "Done", "4 rounds"]);
+});

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { duration } from "../src/view/amounts";
 import { mount } from "../src/view/mount";
 import type { CallStep, Run } from "../src/view/record";
 import { run, runs } from "./fixtures";
@@ -82,6 +83,62 @@ describe("a run in which everything happens", () => {
       expect(atob(data ?? "")).toMatch(/^\x89PNG/);
     }
   });
+});
+
+describe("the head of a run", () => {
+  const head = (changed: Partial<Run>) => {
+    const parts = drawn({ ...run("everything"), ...changed }).querySelector("header")?.children ?? [];
+    return [...parts].map((part) => part.textContent);
+  };
+
+  test("tells in one line how it ended, after how many rounds, of which model, how long it took, and its tokens", () => {
+    // Those of the nested run too.
+    expect(head({})).toEqual(["✗", "Failed", "3 rounds", "scripted:demo", "10 s", "480 tokens in, 48 out"]);
+    expect(head({ stop_reason: "stop", rounds: 1 }).slice(0, 3)).toEqual(["✓", "Done", "1 round"]);
+    expect(head({ stop_reason: null }).slice(0, 3)).toEqual(["–", "Not ended", "round 3"]);
+  });
+
+  test("leaves out what is not known", () => {
+    const unknown: Partial<Run> = { steps: [], children: {}, model: "", started: null, ended: null };
+    expect(head(unknown)).toEqual(["✗", "Failed", "3 rounds"]);
+  });
+});
+
+test("a call that is done is a line: its mark, what was called, how the result begins, and the time it took", () => {
+  const line = drawn(run("everything")).querySelector(".call:not([open]) > summary");
+
+  expect(line?.textContent).toBe(
+    '✓load_sales(year=2026)  [{"month": 1, "total": 120}, {"month": 2, "total": 80}] 500 ms',
+  );
+});
+
+test("only a call that is done or did not run is folded, and none tells its state by colour alone", () => {
+  const [step] = run("everything").steps.filter((step) => step.kind === "call");
+  const states = ["running", "waiting", "ok", "error", "skipped", "not_run", "interrupted"] as const;
+  const steps = states.map((state) => ({ ...(step as CallStep), state }));
+
+  const calls = [...drawn({ ...run("everything"), steps }).querySelectorAll<HTMLDetailsElement>(".round > .call")];
+
+  expect(calls.filter(({ open }) => !open).map(({ dataset }) => dataset.state)).toEqual(["ok", "skipped", "not_run"]);
+  expect(calls.map((call) => labels(call, "summary > [role=img]")[0])).toEqual([
+    "running",
+    "waits for approval",
+    "done",
+    "failed",
+    "skipped",
+    "not run",
+    "interrupted",
+  ]);
+});
+
+test.each([
+  [0, "0 ms"],
+  [0.9996, "1.0 s"],
+  [9.96, "10 s"],
+  [59.6, "1 min 0 s"],
+  [3599.6, "1 h 0 min"],
+])("%d seconds are written as %s", (seconds, written) => {
+  expect(duration(1000, 1000 + seconds)).toBe(written);
 });
 
 test("what a model or a function says is never HTML", () => {

@@ -12,9 +12,15 @@ export const STYLE = `
   --quiet: var(--jp-content-font-color2, color-mix(in srgb, currentcolor 70%, transparent));
   --bad: var(--jp-error-color1, light-dark(#b3261e, #f2b8b5));
 }
+.head { color: var(--quiet); display: flex; flex-wrap: wrap; font-size: 0.85em; gap: 0 0.5em; }
+.head > * + :not(.outcome)::before { content: "· "; content: "· " / ""; }
+.head > span { overflow-wrap: anywhere; }
+.outcome { color: var(--jp-content-font-color1, CanvasText); font-weight: 600; }
+.mark { display: inline-block; margin-inline-end: 0.35em; min-width: 1em; text-align: center; }
+.head > .mark { margin-inline-end: 0; }
 .run { display: flex; flex-direction: column; gap: 0.75em; }
 .round { display: flex; flex-direction: column; gap: 0.5em; min-width: 0; }
-.round-name, .speaker, .note, .state { color: var(--quiet); font-size: 0.85em; }
+.round-name, .speaker, .note, .state, .time { color: var(--quiet); font-size: 0.85em; }
 .speaker { display: block; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
 .text, .brief, code { unicode-bidi: isolate; }
@@ -39,11 +45,18 @@ export const STYLE = `
 .user { border-inline-start: 3px solid var(--jp-brand-color1, Highlight); padding-inline-start: 0.6em; }
 .call, .thinking, .server { border: 1px solid var(--line); border-radius: 4px; padding: 0.3em 0.6em; }
 .brief { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 0.92em; overflow-wrap: anywhere; }
+.call, .thinking, .server { font-size: 0.95em; }
+.call:not([open]), .thinking:not([open]), .server:not([open]) { border-color: transparent; padding: 0; }
+.result { color: var(--quiet); }
+.assistant > .text { color: var(--quiet); }
+/* What was said last is the answer, once nothing follows it. */
+.round:nth-last-child(2) > .assistant:last-child > .text { color: inherit; }
+:host > .run > .round:nth-last-child(2) > .assistant:last-child > .text { font-size: 1.08em; margin-top: 0.25em; }
 .call[open] > summary .result { display: none; }
 .call[open] > summary { margin-bottom: 0.4em; }
 .call > .run { border-inline-start: 2px solid var(--line); margin: 0.5em 0; padding-inline-start: 0.75em; }
 .part { margin-top: 0.4em; }
-.error, [data-state="error"] > summary .state { color: var(--bad); }
+.error, [data-outcome="error"] > .mark, [data-state="error"] > summary :is(.mark, .state) { color: var(--bad); }
 .stderr { border-inline-start: 3px solid var(--bad); }
 .note, .error { margin: 0; }
 .assistant:empty, .ending:empty, .sent:empty, .error:empty, [hidden] { display: none !important; }
