@@ -6,11 +6,13 @@ function drawn(text: string): HTMLElement {
 }
 
 test("headings, lists, emphasis and tables of a model are drawn as such", () => {
-  const said = drawn("# Sales\n\n- **best**: December\n\n| month | total |\n|---|---|\n| May | 7 |");
+  const said = drawn("# Sales\n\n7. seventh\n\n- **best**: December\n\n| month | total |\n|---|--:|\n| May | 7 |");
 
   expect(said.querySelector("h1")?.textContent).toBe("Sales");
+  expect(said.querySelector("ol")?.start).toBe(7);
   expect(said.querySelector("li strong")?.textContent).toBe("best");
   expect([...said.querySelectorAll(".table > table td")].map((cell) => cell.textContent)).toEqual(["May", "7"]);
+  expect(said.querySelectorAll("[align=right]")).toHaveLength(2);
 });
 
 test("code of a language that is known is highlighted, also while its fence is still open, and any other is not", () => {

@@ -26,6 +26,18 @@ parser.validateLink = (url) => LINK.test(url);
 const LINK = /^(?:https?|mailto):/i;
 const TAGS = "a blockquote br code em h1 h2 h3 h4 h5 h6 hr li ol p pre span strong table tbody td th thead tr ul";
 
+for (const cell of ["th_open", "td_open"]) {
+  parser.renderer.rules[cell] = (tokens, index, options, _env, renderer) => {
+    const token = tokens[index];
+    const style = token?.attrGet("style");
+    if (style) {
+      // Styles do not come through.
+      token?.attrSet("align", String(style).replace("text-align:", ""));
+    }
+    return renderer.renderToken(tokens, index, options);
+  };
+}
+
 /** What was made of a block, while its text is still that. */
 const made = new WeakMap<TextContent, { text: string; fragment: DocumentFragment }>();
 
@@ -46,8 +58,9 @@ export function drawMarkdown(block: TextContent): HTMLElement {
 function parsed(text: string): DocumentFragment {
   const fragment = DOMPurify.sanitize(parser.render(visible(text)), {
     ALLOWED_TAGS: TAGS.split(" "),
-    ALLOWED_ATTR: ["class", "href", "start"],
+    ALLOWED_ATTR: ["align", "class", "href", "start"],
     ALLOWED_URI_REGEXP: LINK,
+    ADD_URI_SAFE_ATTR: ["align", "start"],
     ALLOW_ARIA_ATTR: false,
     ALLOW_DATA_ATTR: false,
     RETURN_DOM_FRAGMENT: true,

@@ -3,10 +3,11 @@
 export const STYLE = `
 :host {
   display: block;
-  color: var(--jp-content-font-color1, CanvasText);
+  color: var(--ink);
   font-family: var(--jp-content-font-family, system-ui, sans-serif);
   font-size: var(--jp-content-font-size1, 14px);
   line-height: 1.5;
+  --ink: var(--jp-content-font-color1, CanvasText);
   --line: var(--jp-border-color2, color-mix(in srgb, currentcolor 25%, transparent));
   --shade: var(--jp-layout-color2, color-mix(in srgb, currentcolor 6%, transparent));
   --quiet: var(--jp-content-font-color2, color-mix(in srgb, currentcolor 70%, transparent));
@@ -15,7 +16,7 @@ export const STYLE = `
 .head { color: var(--quiet); display: flex; flex-wrap: wrap; font-size: 0.85em; gap: 0 0.5em; }
 .head > * + :not(.outcome)::before { content: "· "; content: "· " / ""; }
 .head > span { overflow-wrap: anywhere; }
-.outcome { color: var(--jp-content-font-color1, CanvasText); font-weight: 600; }
+.outcome { color: var(--ink); font-weight: 600; }
 .mark { display: inline-block; margin-inline-end: 0.35em; min-width: 1em; text-align: center; }
 .head > .mark { margin-inline-end: 0; }
 .run { display: flex; flex-direction: column; gap: 0.75em; }
@@ -26,7 +27,7 @@ export const STYLE = `
 .text, .brief, code { unicode-bidi: isolate; }
 .text[data-as] { display: flex; flex-direction: column; gap: 0.6em; min-width: 0; white-space: normal; }
 .text[data-as] > *, .text li > *, .text blockquote > * { margin-block: 0; }
-.text :is(p, h1, h2, h3, h4, h5, h6, th, td) { white-space: pre-wrap; }
+.text :is(p, h1, h2, h3, h4, h5, h6, th, td) { white-space: pre-line; }
 .text :is(h1, h2, h3, h4, h5, h6) { font-size: 1.05em; line-height: 1.3; margin-block-start: 0.3em; }
 .text h1 { font-size: 1.35em; }
 .text h2 { font-size: 1.2em; }
@@ -38,7 +39,8 @@ export const STYLE = `
 .text :not(pre) > code { background: var(--shade); border-radius: 3px; padding: 0.05em 0.3em; }
 .table { overflow-x: auto; }
 .table table { border-collapse: collapse; font-size: 0.95em; overflow-wrap: break-word; }
-.table :is(th, td) { border: 1px solid var(--line); padding: 0.2em 0.6em; text-align: start; vertical-align: top; }
+.table :is(th, td) { border: 1px solid var(--line); padding: 0.2em 0.6em; vertical-align: top; }
+.table th:not([align]) { text-align: start; }
 .table th { background: var(--shade); }
 .assistant, .ending { display: flex; flex-direction: column; gap: 0.5em; }
 .more > summary { color: var(--quiet); font-family: var(--jp-content-font-family, system-ui, sans-serif); }
@@ -86,11 +88,13 @@ pre {
   background: var(--shade); margin: 0; max-height: 24em; overflow: auto; padding: 0.4em 0.6em;
   overflow-wrap: anywhere; white-space: pre-wrap;
 }
-.hljs-keyword, .hljs-literal, .hljs-built_in { color: color-mix(in srgb, var(--jp-mirror-editor-keyword-color, #2e8b57) 60%, currentcolor); }
-.hljs-keyword { font-weight: 600; }
-.hljs-string, .hljs-regexp { color: color-mix(in srgb, var(--jp-mirror-editor-string-color, #c0504d) 60%, currentcolor); }
-.hljs-number, .hljs-attr, .hljs-title { color: color-mix(in srgb, var(--jp-mirror-editor-def-color, #4a7fd6) 60%, currentcolor); }
-.hljs-comment, .hljs-meta { color: var(--quiet); font-style: italic; }
+.hljs-keyword, .hljs-literal, .hljs-built_in { --hue: var(--jp-mirror-editor-keyword-color, #2e8b57); }
+.hljs-string, .hljs-regexp { --hue: var(--jp-mirror-editor-string-color, #c0504d); }
+.hljs-number, .hljs-attr, .hljs-title { --hue: var(--jp-mirror-editor-def-color, #4a7fd6); }
+/* An editor's colours are made for its own background. */
+pre span { color: color-mix(in srgb, var(--hue, var(--ink)) 45%, var(--ink)); }
+.hljs-comment, .hljs-meta { color: color-mix(in srgb, var(--ink) 80%, transparent); font-style: italic; }
+.hljs-subst, .hljs-params { --hue: var(--ink); }
 pre.note { color: inherit; font-size: 0.92em; }
 img { display: block; height: auto; max-width: 100%; }
 `;
