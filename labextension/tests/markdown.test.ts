@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
+import DOMPurify from "dompurify";
+import { expect, test, vi } from "vitest";
 import { drawMarkdown } from "../src/view/markdown";
+import { drawAssistant } from "../src/view/steps/assistant";
 
 function drawn(text: string): HTMLElement {
   return drawMarkdown({ kind: "text", text });
@@ -74,11 +76,23 @@ test("what is too long to read in one go stays as it was written", () => {
   expect(said.textContent).toContain("**a** xxx");
 });
 
-test("a text of which nothing has changed is parsed once", () => {
-  const block = { kind: "text" as const, text: "a **b**" };
-  const first = drawMarkdown(block);
+test("of a reply that streams in only the block that has grown is parsed again, once a change", () => {
+  const content = [
+    { kind: "text" as const, text: "a **b**" },
+    { kind: "text" as const, text: "c" },
+  ];
+  const message = { kind: "assistant" as const, content, stop_reason: "stop" as const };
+  const draw = () => drawAssistant({ kind: "assistant", round: 1, message }, new Set());
+  const parse = vi.spyOn(DOMPurify, "sanitize");
+  draw();
+  expect(parse).toHaveBeenCalledTimes(2);
 
-  block.text += " _c_";
-  expect(drawMarkdown(block).innerHTML).toBe("<p>a <strong>b</strong> <em>c</em></p>\n");
-  expect(first.innerHTML).toBe("<p>a <strong>b</strong></p>\n");
+  for (const block of content.slice(1)) {
+    block.text += " _d_";
+  }
+  const element = draw();
+  draw();
+
+  expect(parse).toHaveBeenCalledTimes(3);
+  expect(element.textContent).toBe("a b\nc d\n");
 });
