@@ -4,8 +4,8 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
 import { type IRenderMime, IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import { Widget } from "@lumino/widgets";
-import { liveRunId, MIME_TYPE, replaceOutput } from "./outputs";
-import { KernelTransport } from "./transport";
+import { liveRunId, MIME_TYPE, replaceOutput, runIn } from "./outputs";
+import { type Bundle, KernelTransport } from "./transport";
 import { mount, type View } from "./view/mount";
 import type { Run } from "./view/record";
 
@@ -32,7 +32,7 @@ class RunRenderer extends Widget implements IRenderMime.IRenderer {
       // What is drawn is further than the output.
       return;
     }
-    this.#run = model.data[MIME_TYPE] as unknown as Run;
+    this.#run = runIn(model as Bundle);
     this.#runId = runId;
     if (this.#view && runId === undefined) {
       this.#view.update(this.#run);

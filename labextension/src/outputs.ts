@@ -4,6 +4,7 @@ import type { ICodeCellModel } from "@jupyterlab/cells";
 import type { IOutput } from "@jupyterlab/nbformat";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { Bundle } from "./transport";
+import type { AssistantMessage, Run, Step } from "./view/record";
 
 export const MIME_TYPE = "application/vnd.op-jupyter.run+json";
 
@@ -21,6 +22,40 @@ export function runIdOf(metadata: Metadata): string | undefined {
 
 function ours(metadata: Metadata): { run_id?: string; live?: { run_id: string } } | undefined {
   return metadata[MIME_TYPE] as ReturnType<typeof ours>;
+}
+
+/** What is not the same at every replay of a run, where the run has it. */
+interface Varying {
+  run_id?: string;
+  model?: string;
+  started?: number | null;
+  ended?: number | null;
+  steps?: { started?: number; ended?: number | null; time?: number; usage?: AssistantMessage["usage"] }[];
+  children?: Record<string, Varying[]>;
+}
+
+/** The run in an output: its data, and in their places the times, the model and the tokens from its metadata. */
+export function runIn({ data, metadata }: Bundle): Run {
+  return whole(data[MIME_TYPE] as Run, (metadata[MIME_TYPE] ?? {}) as Varying);
+}
+
+function whole(run: Run, { run_id, model, started, ended, steps, children }: Varying): Run {
+  const known = Object.entries({ run_id, model, started, ended }).filter(([, value]) => value !== undefined);
+  const nested = Object.entries(run.children).map(([id, runs]) => [
+    id,
+    runs.map((child, index) => whole(child, children?.[id]?.[index] ?? {})),
+  ]);
+  return {
+    ...run,
+    ...Object.fromEntries(known),
+    steps: run.steps.map((step, index) => wholeStep(step, steps?.[index] ?? {})),
+    children: Object.fromEntries(nested),
+  };
+}
+
+function wholeStep(step: Step, { usage, ...times }: NonNullable<Varying["steps"]>[number]): Step {
+  const timed = { ...times, ...step };
+  return timed.kind === "assistant" && usage ? { ...timed, message: { ...timed.message, usage } } : timed;
 }
 
 /** Puts the finished run in place of the output that showed it live, where that still does. */

@@ -4,8 +4,9 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import type { ISessionContext } from "@jupyterlab/apputils";
 import type { IOutput } from "@jupyterlab/nbformat";
 import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
+import type { KernelConnection } from "./kernel_messages";
 import { codeCells, type Metadata, MIME_TYPE, replaceOutput, runIdOf } from "./outputs";
-import { type KernelConnection, KernelTransport } from "./transport";
+import { KernelTransport } from "./transport";
 import type { Run } from "./view/record";
 
 const NOTHING_YET: Run = {

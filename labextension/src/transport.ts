@@ -1,20 +1,9 @@
-/**
- * The line to a run in a kernel, also while that kernel is busy: comms that the page opens on a subshell of its own.
- *
- * With messages made by hand, since JupyterLab's own comms wait for `kernel.info`, which a busy kernel does not give
- * to a page that was reloaded; and so JupyterLab's setting for comms on subshells does not matter here. Over a
- * connection of its own, since on the page's they would wait 3 s behind what JupyterLab asks such a kernel.
- */
+/** The line to a run in a kernel, as the view sees it: where it stands, what is asked and answered, what comes. */
 
-import type { Kernel, KernelMessage } from "@jupyterlab/services";
+import type { KernelMessage } from "@jupyterlab/services";
+import { type KernelConnection, KernelMessages, newId } from "./kernel_messages";
 import type { Run } from "./view/record";
 import type { Batch, Link, Listener, Snapshot, Transport } from "./view/transport";
-
-/** What is used of the page's connection to a kernel. */
-export type KernelConnection = Pick<
-  Kernel.IKernelConnection,
-  "clone" | "disposed" | "interrupt" | "isDisposed" | "status" | "statusChanged"
->;
 
 /** The finished run as an output. */
 export interface Bundle {
@@ -52,18 +41,15 @@ export class KernelTransport implements Transport {
   cellId: string | undefined;
   isOver = false;
   #kernel: KernelConnection;
-  #connection: Kernel.IKernelConnection;
+  #messages: KernelMessages;
   #onEnd: (bundle: Bundle) => void;
   #listener: Listener | undefined;
-  #subshell: string | null = null;
   /** Says which process of the kernel has the run. */
   #session: string | undefined;
   #control = "";
   #patches = "";
   /** The subshell, or `null` where there was none in time. */
   #created: Promise<string | null> = Promise.resolve(null);
-  /** Settles when the last message on the shell is handled. */
-  #handled: Promise<unknown> = Promise.resolve();
   #hungUp: Promise<void> | undefined;
   #signs: ReturnType<typeof setInterval> | undefined;
   #hasStarted = false;
@@ -74,15 +60,15 @@ export class KernelTransport implements Transport {
   /** With `null` for the run that goes on in the kernel, whichever that is. `onEnd` gets the finished run, more than once until `finish` is called. */
   constructor(kernel: KernelConnection, runId: string | null, onEnd: (bundle: Bundle) => void) {
     this.#kernel = kernel;
-    this.#connection = kernel.clone();
+    this.#messages = new KernelMessages(kernel);
     this.runId = runId;
     this.#onEnd = onEnd;
   }
 
   connect(listener: Listener): void {
     this.#listener = listener;
-    this.#connection.iopubMessage.connect(this.#onMessage, this);
-    this.#connection.connectionStatusChanged.connect(this.#onConnection, this);
+    this.#messages.connection.iopubMessage.connect(this.#onMessage, this);
+    this.#messages.connection.connectionStatusChanged.connect(this.#onConnection, this);
     this.#kernel.statusChanged.connect(this.#onStatus, this);
     this.#kernel.disposed.connect(this.#onKernelDisposed, this);
     globalThis.addEventListener("pagehide", this.dispose);
@@ -125,8 +111,8 @@ export class KernelTransport implements Transport {
     this.#isDisposed = true;
     clearInterval(this.#signs);
     globalThis.removeEventListener("pagehide", this.dispose);
-    this.#connection.iopubMessage.disconnect(this.#onMessage, this);
-    this.#connection.connectionStatusChanged.disconnect(this.#onConnection, this);
+    this.#messages.connection.iopubMessage.disconnect(this.#onMessage, this);
+    this.#messages.connection.connectionStatusChanged.disconnect(this.#onConnection, this);
     this.#kernel.statusChanged.disconnect(this.#onStatus, this);
     this.#kernel.disposed.disconnect(this.#onKernelDisposed, this);
     this.#rejectAll(UNKNOWN);
@@ -136,7 +122,7 @@ export class KernelTransport implements Transport {
   // ---------------------------------------------------------------- to the kernel
 
   async #start(): Promise<void> {
-    const subshell = this.#createSubshell();
+    const subshell = this.#messages.createSubshell();
     const timeout = new Promise<null>((resolve) => setTimeout(resolve, SUBSHELL_TIMEOUT, null));
     this.#created = Promise.race([subshell, timeout]);
     if ((await this.#created) === null) {
@@ -149,22 +135,10 @@ export class KernelTransport implements Transport {
     }
   }
 
-  #createSubshell(): Promise<string | null> {
-    const request = this.#message("control", "create_subshell_request", {});
-    return new Promise((resolve) => {
-      this.#connection.sendControlMessage(request as KernelMessage.ICreateSubshellRequestMsg, true).onReply = (
-        reply,
-      ) => {
-        const { subshell_id } = reply.content as { subshell_id?: string };
-        resolve(subshell_id ?? null);
-      };
-    });
-  }
-
   #hangUp(): void {
     this.#hungUp ??= this.#close()
       .catch(() => undefined)
-      .finally(() => this.#connection.dispose());
+      .finally(() => this.#messages.connection.dispose());
   }
 
   /** Takes back what the kernel keeps for this line, while it is the kernel that keeps it. */
@@ -173,35 +147,22 @@ export class KernelTransport implements Transport {
       return;
     }
     for (const id of [this.#patches, this.#control].filter(Boolean)) {
-      this.#post("comm_close", { comm_id: id, data: {} });
+      this.#messages.post("comm_close", { comm_id: id, data: {} });
     }
     // A subshell that is deleted with messages left complains in the output of whichever cell runs next.
-    await this.#handled;
-    await this.#deleteSubshell(this.#subshell ?? (await this.#created));
-  }
-
-  async #deleteSubshell(subshell: string | null): Promise<void> {
-    if (subshell !== null && this.#canSend) {
-      const request = this.#message("control", "delete_subshell_request", { subshell_id: subshell });
-      await this.#connection.sendControlMessage(request as KernelMessage.IDeleteSubshellRequestMsg, true).done;
-    }
+    await this.#messages.handled;
+    await this.#messages.deleteSubshell(this.#messages.subshell ?? (await this.#created));
   }
 
   #open(subshell: string | null): void {
     if (this.#isDisposed || this.link.state === "gone") {
       return;
     }
-    this.#subshell = subshell;
+    this.#messages.subshell = subshell;
     if (this.link.state === "live") {
       this.#setLink({ state: "connecting" });
     }
-    this.#control = this.#openComm("op_jupyter.control");
-  }
-
-  #openComm(target: string): string {
-    const id = newId();
-    this.#post("comm_open", { comm_id: id, target_name: target, data: { run_id: this.runId } });
-    return id;
+    this.#control = this.#messages.openComm("op_jupyter.control", { run_id: this.runId });
   }
 
   #request(request: Record<string, string | boolean>): Promise<Ack> {
@@ -224,33 +185,8 @@ export class KernelTransport implements Transport {
       const noAnswer: Ack = { type: "ack", id, ok: false, reason: "The kernel did not answer within 5 s." };
       const timer = setTimeout(settle, ANSWER_TIMEOUT, noAnswer);
       this.#answers.set(id, settle);
-      this.#post("comm_msg", { comm_id: this.#control, data: { ...request, id } });
+      this.#messages.post("comm_msg", { comm_id: this.#control, data: { ...request, id } });
     });
-  }
-
-  #post(type: "comm_open" | "comm_msg" | "comm_close", content: object): void {
-    if (this.#canSend) {
-      const message = this.#message("shell", type, content, this.#subshell);
-      this.#handled = this.#connection.sendShellMessage(message as KernelMessage.IShellMessage).done;
-    }
-  }
-
-  get #canSend(): boolean {
-    const { isDisposed, status } = this.#connection;
-    return !isDisposed && status !== "dead" && !this.#kernel.isDisposed && this.#kernel.status !== "dead";
-  }
-
-  #message(channel: "shell" | "control", type: string, content: object, subshell: string | null = null): unknown {
-    const header = {
-      date: new Date().toISOString(),
-      msg_id: newId(),
-      msg_type: type,
-      session: this.#connection.clientId,
-      subshell_id: subshell,
-      username: this.#connection.username,
-      version: "5.3",
-    };
-    return { buffers: [], channel, content, header, metadata: {}, parent_header: {} };
   }
 
   // ---------------------------------------------------------------- from the kernel
@@ -280,13 +216,13 @@ export class KernelTransport implements Transport {
       return;
     }
     for (const subshell of message.left_subshells) {
-      void this.#deleteSubshell(subshell).catch(() => undefined);
+      void this.#messages.deleteSubshell(subshell).catch(() => undefined);
     }
     if (message.known) {
       this.runId ??= message.run_id ?? null;
       this.cellId = message.cell_id;
       this.isOver = message.over ?? false;
-      this.#patches = this.#openComm("op_jupyter.patches");
+      this.#patches = this.#messages.openComm("op_jupyter.patches", { run_id: this.runId });
       clearInterval(this.#signs);
       this.#signs = setInterval(() => void this.#request({ type: "here" }).catch(() => undefined), SIGN_OF_LIFE);
       this.#setLink({ state: "live" });
@@ -319,7 +255,7 @@ export class KernelTransport implements Transport {
   }
 
   #onConnection(): void {
-    const isConnected = this.#connection.connectionStatus === "connected";
+    const isConnected = this.#messages.connection.connectionStatus === "connected";
     if (isConnected && !this.#hasStarted) {
       this.#hasStarted = true;
       void this.#start();
@@ -348,9 +284,4 @@ export class KernelTransport implements Transport {
       this.#listener?.onLink(link);
     }
   }
-}
-
-/** Not `crypto.randomUUID`, which a page has only over HTTPS. */
-function newId(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

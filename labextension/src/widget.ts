@@ -1,15 +1,15 @@
 /** Any front end that knows anywidget as a host: draws the run that goes on, over the kernel where the page reaches it. */
 
 import type { AnyModel, Render } from "@anywidget/types";
+import type { KernelConnection } from "./kernel_messages";
 import { ModelTransport, type State } from "./model_transport";
-import { MIME_TYPE } from "./outputs";
-import { type Bundle, type KernelConnection, KernelTransport } from "./transport";
+import { runIn } from "./outputs";
+import { type Bundle, KernelTransport } from "./transport";
 import { mount } from "./view/mount";
-import type { Run } from "./view/record";
 
 const render: Render<State> = ({ model, el }) => {
-  const finish = ({ data }: Bundle) => {
-    view.update(data[MIME_TYPE] as Run);
+  const finish = (bundle: Bundle) => {
+    view.update(runIn(bundle));
     transport.finish();
   };
   const kernel = kernelOf(model);

@@ -1,7 +1,7 @@
 /** A kernel connection, and at its other end a kernel as far as comms and subshells go, message by message. */
 
 import { Signal } from "@lumino/signaling";
-import type { KernelConnection } from "../src/transport";
+import type { KernelConnection } from "../src/kernel_messages";
 
 interface Message {
   channel: string;

@@ -16,7 +16,7 @@ test("what was missed before the view was there comes with a snapshot", () => {
 
 test("text that streams in grows in the same node, and no other step is touched", () => {
   send(step(reply("One ")));
-  const node = find(`[data-step="${record.steps.length}"] .text`).firstChild as Text;
+  const node = find(`[data-step="${record.steps.length}"] .text p`).firstChild as Text;
   const others = [...root.querySelectorAll("[data-step]")].filter((element) => !element.contains(node));
   const changes = new MutationObserver(() => undefined);
   for (const element of others) {
@@ -119,4 +119,14 @@ test("after the line was down the whole run is asked for, since patches may have
   await link({ state: "live" });
 
   expect(root.querySelectorAll(".round:not(.call .round)")).toHaveLength(record.rounds);
+});
+
+test("the head tells the round as it is, and how the run ended as soon as it has", () => {
+  const head = () => [...find("header").children].map((part) => part.textContent).slice(0, 3);
+  expect(head()).toEqual(["●", "Running", "round 3"]);
+
+  send({ op: "set", run_id: "root", fields: { rounds: 4 } });
+  expect(head()).toEqual(["●", "Running", "round 4"]);
+  send({ op: "set", run_id: "root", fields: { stop_reason: "stop" } });
+  expect(head()).toEqual(["✓", "Done", "4 rounds"]);
 });

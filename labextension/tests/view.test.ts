@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { duration } from "../src/view/amounts";
 import { mount } from "../src/view/mount";
 import type { CallStep, Run } from "../src/view/record";
 import { run, runs } from "./fixtures";
@@ -31,7 +32,9 @@ describe.each(Object.entries(runs))("the run %s", (_name, run) => {
       const blocks = step.kind === "user" || step.kind === "assistant" ? step.message.content : [];
       for (const block of blocks) {
         if (block.kind === "text") {
-          expect(root.textContent).toContain(block.text);
+          // Markdown of the model is drawn as such.
+          const said = step.kind === "user" ? block.text : block.text.replaceAll("**", "");
+          expect(root.textContent).toContain(said);
         }
       }
     }
@@ -82,6 +85,62 @@ describe("a run in which everything happens", () => {
   });
 });
 
+describe("the head of a run", () => {
+  const head = (changed: Partial<Run>) => {
+    const parts = drawn({ ...run("everything"), ...changed }).querySelector("header")?.children ?? [];
+    return [...parts].map((part) => part.textContent);
+  };
+
+  test("tells in one line how it ended, after how many rounds, of which model, how long it took, and its tokens", () => {
+    // Those of the nested run too.
+    expect(head({})).toEqual(["✗", "Failed", "3 rounds", "scripted:demo", "10 s", "480 tokens in, 48 out"]);
+    expect(head({ stop_reason: "stop", rounds: 1 }).slice(0, 3)).toEqual(["✓", "Done", "1 round"]);
+    expect(head({ stop_reason: null }).slice(0, 3)).toEqual(["–", "Not ended", "round 3"]);
+  });
+
+  test("leaves out what is not known", () => {
+    const unknown: Partial<Run> = { steps: [], children: {}, model: "", started: null, ended: null };
+    expect(head(unknown)).toEqual(["✗", "Failed", "3 rounds"]);
+  });
+});
+
+test("a call that is done is a line: its mark, what was called, how the result begins, and the time it took", () => {
+  const line = drawn(run("everything")).querySelector(".call:not([open]) > summary");
+
+  expect(line?.textContent).toBe(
+    '✓load_sales(year=2026)  [{"month": 1, "total": 120}, {"month": 2, "total": 80}] 500 ms',
+  );
+});
+
+test("only a call that is done or did not run is folded, and none tells its state by colour alone", () => {
+  const [step] = run("everything").steps.filter((step) => step.kind === "call");
+  const states = ["running", "waiting", "ok", "error", "skipped", "not_run", "interrupted"] as const;
+  const steps = states.map((state) => ({ ...(step as CallStep), state }));
+
+  const calls = [...drawn({ ...run("everything"), steps }).querySelectorAll<HTMLDetailsElement>(".round > .call")];
+
+  expect(calls.filter(({ open }) => !open).map(({ dataset }) => dataset.state)).toEqual(["ok", "skipped", "not_run"]);
+  expect(calls.map((call) => labels(call, "summary > [role=img]")[0])).toEqual([
+    "running",
+    "waits for approval",
+    "done",
+    "failed",
+    "skipped",
+    "not run",
+    "interrupted",
+  ]);
+});
+
+test.each([
+  [0, "0 ms"],
+  [0.9996, "1.0 s"],
+  [9.96, "10 s"],
+  [59.6, "1 min 0 s"],
+  [3599.6, "1 h 0 min"],
+])("%d seconds are written as %s", (seconds, written) => {
+  expect(duration(1000, 1000 + seconds)).toBe(written);
+});
+
 test("what a model or a function says is never HTML", () => {
   const evil = "<img src=x onerror=alert(1)><script>alert(1)</script>";
   const text = JSON.stringify(run("everything")).replaceAll("Sales", JSON.stringify(evil).slice(1, -1));
@@ -111,7 +170,7 @@ test("a very long text is folded in its middle, and nothing of it is lost", () =
 });
 
 test("a text that is not very long is one text", () => {
-  expect(drawn(saying("x".repeat(20_000))).querySelector(".text")?.childNodes).toHaveLength(1);
+  expect(drawn(saying("x".repeat(20_000))).querySelector(".text p")?.childNodes).toHaveLength(1);
 });
 
 test("control characters, and what turns the direction of text, are seen and do nothing", () => {
@@ -119,7 +178,7 @@ test("control characters, and what turns the direction of text, are seen and do 
 
   const said = drawn(saying(text)).querySelector(".text")?.textContent;
 
-  expect(said).toBe("\\x1b[31m \\x9b1m \\x00 \\u202egnp.exe one\ntwo\tthree \u2028 مرحبا 👨‍👩‍👧");
+  expect(said).toBe("\\x1b[31m \\x9b1m \\x00 \\u202egnp.exe one\ntwo\tthree \u2028 مرحبا 👨‍👩‍👧\n");
 });
 
 test("a call that the model is still writing is shown before it starts", () => {

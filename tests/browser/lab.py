@@ -159,8 +159,9 @@ def export(notebook: Path, theme: str = "light") -> Path:
 
 def read(page: Page, selector: str) -> str:
     """What a person reads there who opens everything that can be opened."""
-    for summary in page.locator(f"{selector} details:not([open]) > summary").all()[::-1]:
-        summary.click()
+    closed = page.locator(f"{selector} details:not([open]) > summary")
+    while closed.count():
+        closed.first.click()
     return page.locator(selector).inner_text()
 
 

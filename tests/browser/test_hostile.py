@@ -121,9 +121,11 @@ def test_a_hostile_run_can_be_read_and_does_nothing_live_opened_again_and_export
     # The notebook goes on as ever: the cell after it has run.
     notebook.text("42").wait_for()
     text = read(page, ".run")
-    assert_whole(text, "reasoned", "said", "printed", "returned", "raised", "broken", "answered")
-    # Of a name the beginning, and of arguments the JSON.
-    assert_there(text, "asked", "argued", "named")
+    assert_whole(text, "reasoned", "printed", "returned", "raised", "broken")
+    # Of a name the beginning, of arguments the JSON, and Markdown as it is drawn.
+    assert_there(text, "asked", "argued", "named", "said", "answered")
+    links = page.locator(".run a").evaluate_all("all => all.map(a => `${a.target} ${a.rel} ${a.href}`)")
+    assert set(links) == {f"_blank noopener noreferrer https://evil.example/{name}" for name in ("d.png", "e")}
     watch.assert_nothing_ran(server)
 
     notebook.saved("END-answered")

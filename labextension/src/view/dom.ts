@@ -1,10 +1,10 @@
-/** Elements are made here, and nowhere from HTML: whatever a model or a function says becomes text. */
+/** Elements are made here, and not from HTML: whatever a model or a function says becomes text. */
 
 import { keepAsLeft } from "./morph";
 import { visible, wholeUpTo } from "./text";
 
 /** So many characters are shown at once: a browser takes half a second to lay out a million. The rest is a click away. */
-const LONGEST = 20_000;
+export const LONGEST = 20_000;
 
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,

@@ -1,6 +1,7 @@
 /** A run, round by round, and how it ended. A nested run is drawn like any other. */
 
 import { h } from "./dom";
+import { drawHead } from "./head";
 import { morph } from "./morph";
 import type { CallStep, Run, Step } from "./record";
 import { drawAssistant } from "./steps/assistant";
@@ -23,26 +24,29 @@ export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement
   run.steps.forEach((step, index) => {
     rounds[step.round - 1]?.append(drawStep(run, index, live));
   });
-  element.append(...rounds, drawEnding(run, live));
+  element.append(drawHead(run, live !== undefined), ...rounds, drawEnding(run, live));
   return element;
 }
 
 /** Brings what is on the page up to date with `run`, of which only the steps numbered in `changed` have changed. */
 export function redrawRun(element: Element, run: Run, changed: Iterable<number>, live?: Live): void {
+  const head = element.firstElementChild as Element;
   const ending = element.lastElementChild as Element;
-  const drawn = element.childElementCount - 1;
+  const drawn = element.childElementCount - 2;
   for (let round = drawn + 1; round <= run.rounds; round++) {
     ending.before(drawRound(round));
   }
   for (const index of changed) {
     redrawStep(element, run, index, live);
   }
+  morph(head, drawHead(run, live !== undefined));
   morph(ending, drawEnding(run, live));
 }
 
 function redrawStep(element: Element, run: Run, index: number, live?: Live): void {
   const drawn = drawStep(run, index, live);
-  const round = element.children[(run.steps[index] as Step).round - 1];
+  // The first child is the head.
+  const round = element.children[(run.steps[index] as Step).round];
   const old = [...(round?.children ?? [])].find(
     (step) => step instanceof HTMLElement && step.dataset.step === `${index}`,
   );

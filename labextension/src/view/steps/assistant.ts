@@ -2,13 +2,14 @@
 
 import { drawBlock, pretty } from "../blocks";
 import { h } from "../dom";
+import { drawMarkdown } from "../markdown";
 import type { AssistantStep } from "../record";
 
 export function drawAssistant(step: AssistantStep, calls: ReadonlySet<string>): HTMLElement {
   const element = h("div", { class: "assistant" });
   for (const block of step.message.content) {
     if (block.kind !== "tool_call") {
-      element.append(drawBlock(block, "the model"));
+      element.append(block.kind === "text" ? drawMarkdown(block) : drawBlock(block, "the model"));
     } else if (!calls.has(block.id)) {
       const next = calls.size ? "Then: " : "";
       const written = `${next}${block.name} ${block.raw_arguments ?? pretty(block.arguments)}`;
