@@ -1,5 +1,4 @@
 import pytest
 
-pytest.register_assert_rewrite(
-    *(f"{__name__}.{name}" for name in ("adapter", "conformance", "connections", "recordings"))
-)
+SHARED = ("adapter", "conformance", "connections", "recordings")
+pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in SHARED))
