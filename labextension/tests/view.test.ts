@@ -70,7 +70,7 @@ describe("a run in which everything happens", () => {
 
     expect(root.querySelector(".error")?.textContent).toContain("The server closed the connection");
     expect(root.textContent).toContain("Attempt 1 failed, next in 0.5 s: The server was busy (503).");
-    expect(root.textContent).toContain("You, while it ran (not delivered)Thanks");
+    expect(root.textContent).toContain("YouThankswhile it ran, not delivered");
   });
 
   test("what a function drew and what it returned are images that a browser can decode", () => {
@@ -108,7 +108,7 @@ test("a call that is done is a line: its mark, what was called, how the result b
   const line = drawn(run("everything")).querySelector(".call:not([open]) > summary");
 
   expect(line?.textContent).toBe(
-    '✓load_sales(year=2026)  [{"month": 1, "total": 120}, {"month": 2, "total": 80}] 500 ms',
+    '✓load_sales(year=2026) [{"month": 1, "total": 120}, {"month": 2, "total": 80}]  0.5 s',
   );
 });
 
@@ -132,7 +132,7 @@ test("only a call that is done or did not run is folded, and none tells its stat
 });
 
 test.each([
-  [0, "0 ms"],
+  [0, "0.0 s"],
   [0.9996, "1.0 s"],
   [9.96, "10 s"],
   [59.6, "1 min 0 s"],
@@ -216,7 +216,7 @@ test("reasoning that is signed and says nothing is not shown, and that which is 
   const thought = (redacted: boolean) => ({ kind: "thinking" as const, thinking: "", redacted, provider_data: null });
 
   reply.message.content = [thought(false)];
-  expect(drawn({ ...first, steps: [reply] }).querySelector(".thinking, .note")).toBeNull();
+  expect(drawn({ ...first, steps: [reply] }).querySelector(".assistant :is(.thinking, .note)")).toBeNull();
   reply.message.content = [thought(true)];
   expect(drawn({ ...first, steps: [reply] }).textContent).toContain("reasoning was sent encrypted");
 });

@@ -7,14 +7,11 @@ export function duration(started?: number | null, ended?: number | null): string
   if (started == null || ended == null) {
     return "";
   }
-  const milliseconds = Math.round((ended - started) * 1000);
-  if (milliseconds < 1000) {
-    return `${milliseconds} ms`;
+  const exactly = Math.max(ended - started, 0);
+  if (exactly < 9.95) {
+    return `${exactly.toFixed(1)} s`;
   }
-  if (milliseconds < 9950) {
-    return `${(milliseconds / 1000).toFixed(1)} s`;
-  }
-  const seconds = Math.round(milliseconds / 1000);
+  const seconds = Math.round(exactly);
   const minutes = Math.floor(seconds / 60);
   if (minutes < 1) {
     return `${seconds} s`;
@@ -27,7 +24,7 @@ export function tokens(run: Run): string {
   const usages = usagesOf(run);
   const read = sum(usages.map(({ input, cache_read, cache_write }) => input + cache_read + cache_write));
   const written = sum(usages.map(({ output }) => output));
-  return read + written ? `${read.toLocaleString("en")} tokens in, ${written.toLocaleString("en")} out` : "";
+  return read + written ? `${short(read)} tokens in, ${short(written)} out` : "";
 }
 
 function usagesOf(run: Run): Usage[] {
@@ -37,4 +34,10 @@ function usagesOf(run: Run): Usage[] {
 
 function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** As 950, 9.5k or 1.2M. */
+function short(count: number): string {
+  const written = count.toLocaleString("en", { notation: "compact", maximumFractionDigits: count < 100_000 ? 1 : 0 });
+  return written.replace("K", "k");
 }

@@ -19,8 +19,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function details(className: string, summary: (Node | string)[], ...body: Node[]): HTMLDetailsElement {
-  const element = h("details", { class: className }, h("summary", {}, ...summary), ...body);
+export function details(className: string, summary: (Node | string)[], body: () => Node[]): HTMLDetailsElement {
+  const element = h("details", { class: className }, h("summary", {}, ...summary), ...body());
   // Not on "toggle", which the page itself fires too.
   element.firstElementChild?.addEventListener("click", () => keepAsLeft(element));
   return element;
@@ -46,6 +46,6 @@ function shown(text: string): (string | Node)[] {
   const head = wholeUpTo(text, LONGEST / 2);
   const tail = wholeUpTo(text, text.length - LONGEST / 2);
   const summary = `… ${(tail - head).toLocaleString("en")} more characters …`;
-  const middle = details("more", [summary], document.createTextNode(visible(text.slice(head, tail))));
+  const middle = details("more", [summary], () => [document.createTextNode(visible(text.slice(head, tail)))]);
   return [visible(text.slice(0, head)), middle, visible(text.slice(tail))];
 }

@@ -1,6 +1,7 @@
 /** A run in one line: how it stands, how far it is, which model it asks, what it took. */
 
-import { duration, tokens } from "./amounts";
+import { tokens } from "./amounts";
+import { drawTime } from "./clock";
 import { h } from "./dom";
 import type { Run } from "./record";
 import { oneLine } from "./text";
@@ -19,7 +20,7 @@ export function drawHead(run: Run, isLive: boolean): HTMLElement {
   const facts = [
     run.stop_reason ? `${run.rounds} ${run.rounds === 1 ? "round" : "rounds"}` : run.rounds && `round ${run.rounds}`,
     run.model && oneLine(run.model),
-    duration(run.started, run.ended),
+    ...drawTime(run.started, run.ended, isLive),
     tokens(run),
   ];
   const element = h(
@@ -27,7 +28,7 @@ export function drawHead(run: Run, isLive: boolean): HTMLElement {
     { class: "head" },
     h("span", { class: "mark", "aria-hidden": "true" }, mark),
     h("span", { class: "outcome" }, outcome),
-    ...facts.filter(Boolean).map((fact) => h("span", {}, String(fact))),
+    ...facts.filter(Boolean).map((fact) => (fact instanceof Node ? fact : h("span", {}, String(fact)))),
   );
   element.dataset.outcome = run.stop_reason ?? "running";
   return element;

@@ -1,5 +1,6 @@
 /** Keeps what is drawn up to date with a run that goes on, step by step. */
 
+import { startClock } from "./clock";
 import { Controls } from "./controls";
 import { morph } from "./morph";
 import type { Run } from "./record";
@@ -54,6 +55,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
     refreshing = false;
   }
 
+  const stopClock = startClock(root);
   root.append(controls.element);
   redraw();
   transport.connect({
@@ -74,6 +76,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
   return {
     end() {
       ended = true;
+      stopClock();
       controls.end();
     },
   };

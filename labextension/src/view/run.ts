@@ -61,7 +61,11 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
 
 function drawRound(round: number): HTMLElement {
   const name = `Round ${round}`;
-  return h("section", { class: "round", "aria-label": name }, h("span", { class: "round-name" }, name));
+  return h(
+    "section",
+    { class: "round", "aria-label": name },
+    h("span", { class: "gutter", "aria-hidden": "true" }, String(round)),
+  );
 }
 
 function drawStep(run: Run, index: number, live?: Live): HTMLElement {
@@ -77,7 +81,7 @@ function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
     case "assistant":
       return drawAssistant(step, callsOf(run, step.round));
     case "call":
-      return drawCall(step, nestedRuns(run, step, live), live?.drawApproval(run, step) ?? []);
+      return drawCall(step, nestedRuns(run, step, live), live?.drawApproval(run, step) ?? [], live !== undefined);
     case "retry":
       return drawRetry(step);
   }
