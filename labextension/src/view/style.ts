@@ -44,9 +44,12 @@ export const STYLE = `
 .text :not(pre) > code { background: var(--shade); border-radius: 3px; padding: 0.05em 0.3em; }
 .table { overflow-x: auto; }
 .table table { border-collapse: collapse; font-size: 0.95em; overflow-wrap: break-word; }
-.table :is(th, td) { border: 1px solid var(--line); padding: 0.2em 0.6em; vertical-align: top; }
+.table :is(th, td) { border-block-end: 1px solid var(--line); padding: 0.15em 0.9em; vertical-align: top; }
+.table :is(th, td):first-child { padding-inline-start: 0.2em; }
 .table th:not([align]) { text-align: start; }
-.table th { background: var(--shade); }
+.table th { font-weight: 600; }
+.table td { font-variant-numeric: tabular-nums; }
+.table tr:last-child > td { border: 0; }
 .assistant, .ending { display: flex; flex-direction: column; gap: 0.5em; }
 .more > summary { color: var(--quiet); font-family: var(--jp-content-font-family, system-ui, sans-serif); }
 .said { display: flex; flex-wrap: wrap; gap: 0 0.75em; justify-content: space-between; }
@@ -67,6 +70,7 @@ export const STYLE = `
 :is(.call, .thinking, .server, .prompt)[open] > summary::after { transform: rotate(90deg); }
 :is(.thinking, .server, .value)[open] > summary > .brief { display: none; }
 .prompt[open] > summary > span { visibility: hidden; }
+.prompt[open] > summary + * { margin-block-start: -1.5em; margin-inline-end: 1em; }
 .thinking > summary, .thinking > .text { color: var(--quiet); }
 .thinking > summary > .brief { font: inherit; font-style: italic; }
 .call > summary {
@@ -153,10 +157,10 @@ pre {
 }
 .hljs-keyword, .hljs-literal, .hljs-built_in { --hue: var(--jp-mirror-editor-keyword-color, #2e8b57); }
 .hljs-string, .hljs-regexp { --hue: var(--jp-mirror-editor-string-color, #c0504d); }
-code:is(.hljs-string, .hljs-number, .hljs-literal) { color: color-mix(in srgb, var(--hue) 45%, var(--ink)); }
+code:is(.hljs-string, .hljs-number, .hljs-literal) { color: color-mix(in srgb, var(--hue) 75%, var(--ink)); }
 .hljs-number, .hljs-attr, .hljs-title { --hue: var(--jp-mirror-editor-def-color, #4a7fd6); }
 /* An editor's colours are made for its own background. */
-pre span { color: color-mix(in srgb, var(--hue, var(--ink)) 45%, var(--ink)); }
+pre span { color: color-mix(in srgb, var(--hue, var(--ink)) 75%, var(--ink)); }
 .hljs-comment, .hljs-meta { color: color-mix(in srgb, var(--ink) 80%, transparent); font-style: italic; }
 .hljs-subst, .hljs-params { --hue: var(--ink); }
 pre.note { color: inherit; font-size: 0.92em; }
