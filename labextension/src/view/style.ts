@@ -17,7 +17,8 @@ export const STYLE = `
 .head > * + :not(.outcome)::before { content: "· "; content: "· " / ""; }
 .head > span { overflow-wrap: anywhere; }
 .head > .time { font-size: inherit; }
-.outcome { color: var(--ink); font-weight: 600; }
+.outcome, .head > .mark { color: var(--ink); }
+.outcome { font-weight: 600; }
 .run { container-type: inline-size; display: flex; flex-direction: column; gap: 0.6em; min-width: 0; }
 /* Round numbers and who speaks stand in front. */
 .round, .user { display: grid; gap: 0.3em 0.8em; grid-template-columns: 1.9em minmax(0, 1fr); }
@@ -67,7 +68,7 @@ export const STYLE = `
 :is(.call, .thinking, .server, .prompt) > summary::after {
   color: var(--quiet); content: "▸"; content: "▸" / ""; align-self: start; flex: none; margin-inline-start: auto;
 }
-:is(.call, .thinking, .server, .prompt)[open] > summary::after { transform: rotate(90deg); }
+:is(.call, .thinking, .server, .prompt)[open] > summary::after { content: "▾"; content: "▾" / ""; }
 :is(.thinking, .server, .value)[open] > summary > .brief { display: none; }
 .prompt[open] > summary > span { visibility: hidden; }
 .prompt[open] > summary + * { margin-block-start: -1.5em; margin-inline-end: 1em; }
@@ -126,7 +127,7 @@ export const STYLE = `
 .ending > :not(.user) { margin-inline-start: 2.7em; }
 @media (prefers-reduced-motion: no-preference) {
   [data-state="running"] > summary > .mark, [data-outcome="running"] > .mark { animation: going 1.6s ease-in-out infinite; }
-  @keyframes going { 50% { opacity: 0.35; } }
+  @keyframes going { 50% { opacity: 0.65; } }
 }
 .assistant:empty, .ending:empty, .sent:empty, .error:empty, [hidden] { display: none !important; }
 .controls {
