@@ -30,7 +30,13 @@ interface Varying {
   model?: string;
   started?: number | null;
   ended?: number | null;
-  steps?: { started?: number; ended?: number | null; time?: number; usage?: AssistantMessage["usage"] }[];
+  steps?: {
+    started?: number;
+    ended?: number | null;
+    time?: number;
+    cost?: number | null;
+    usage?: AssistantMessage["usage"];
+  }[];
   children?: Record<string, Varying[]>;
 }
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { duration } from "../src/view/amounts";
 import { mount } from "../src/view/mount";
-import type { CallStep, Run } from "../src/view/record";
+import type { AssistantStep, CallStep, Run } from "../src/view/record";
 import { run, runs } from "./fixtures";
 
 let el: HTMLElement;
@@ -85,6 +85,10 @@ describe("a run in which everything happens", () => {
   });
 });
 
+function firstReply({ steps }: Run): AssistantStep {
+  return steps.find((step) => step.kind === "assistant") as AssistantStep;
+}
+
 describe("the head of a run", () => {
   const head = (changed: Partial<Run>) => {
     const parts = drawn({ ...run("everything"), ...changed }).querySelector("header")?.children ?? [];
@@ -96,6 +100,14 @@ describe("the head of a run", () => {
     expect(head({})).toEqual(["✗", "Failed", "3 rounds", "scripted:demo", "10 s", "480 tokens in, 48 out"]);
     expect(head({ stop_reason: "stop", rounds: 1 }).slice(0, 3)).toEqual(["✓", "Done", "1 round"]);
     expect(head({ stop_reason: null }).slice(0, 3)).toEqual(["–", "Not ended", "round 3"]);
+  });
+
+  test("adds up what the replies cost, those of nested runs too, where prices are known", () => {
+    const reply = (cost: number | null) => ({ ...firstReply(run("everything")), cost });
+    const nested = { ...run("everything"), steps: [reply(0.015)], children: {} };
+
+    expect(head({ steps: [reply(0.004), reply(null)], children: { c: [nested] } }).at(-1)).toBe("$0.02");
+    expect(head({ steps: [reply(0.004)], children: {} }).at(-1)).toBe("less than $0.01");
   });
 
   test("leaves out what is not known", () => {

@@ -36,6 +36,20 @@ function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
+/** What a run and those nested in it cost, as far as prices are known; empty where none is. */
+export function cost(run: Run): string {
+  const dollars = sum(costsOf(run));
+  if (!dollars) {
+    return "";
+  }
+  return dollars < 0.01 ? "less than $0.01" : `$${dollars.toFixed(2)}`;
+}
+
+function costsOf(run: Run): number[] {
+  const own = run.steps.flatMap((step) => (step.kind === "assistant" ? (step.cost ?? []) : []));
+  return [...own, ...Object.values(run.children).flat().flatMap(costsOf)];
+}
+
 /** As 950, 9.5k or 1.2M. */
 function short(count: number): string {
   const written = count.toLocaleString("en", { notation: "compact", maximumFractionDigits: count < 100_000 ? 1 : 0 });

@@ -1,6 +1,6 @@
 /** A run in one line: how it stands, how far it is, which model it asks, what it took. */
 
-import { tokens } from "./amounts";
+import { cost, tokens } from "./amounts";
 import { drawTime } from "./clock";
 import { h } from "./dom";
 import type { Run } from "./record";
@@ -22,6 +22,7 @@ export function drawHead(run: Run, isLive: boolean): HTMLElement {
     run.model && oneLine(run.model),
     ...drawTime(run.started, run.ended, isLive),
     tokens(run),
+    cost(run),
   ];
   const element = h(
     "header",
