@@ -1,4 +1,4 @@
-"""What a run has cost is shown where the price of its model is known, and kept out of what is the same at every replay."""
+"""What a run has cost is shown where its model's price is known, and kept out of what is the same at every replay."""
 
 from __future__ import annotations
 
