@@ -15,13 +15,23 @@ function drawn(run: Run): ShadowRoot {
   return el.shadowRoot as ShadowRoot;
 }
 
+/** As somebody sees it who opens all that can be opened. */
+function opened(run: Run): ShadowRoot {
+  const root = drawn(run);
+  const closed = () => root.querySelector<HTMLElement>("details:not([open]) > summary");
+  while (closed()) {
+    closed()?.click();
+  }
+  return root;
+}
+
 function labels(root: ParentNode, selector: string): (string | null)[] {
   return [...root.querySelectorAll(selector)].map((element) => element.getAttribute("aria-label"));
 }
 
 describe.each(Object.entries(runs))("the run %s", (_name, run) => {
   test("shows each round, the calls in order, and every text that was said", () => {
-    const root = drawn(run);
+    const root = opened(run);
 
     const rounds = Array.from({ length: run.rounds }, (_, index) => `Round ${index + 1}`);
     expect(labels(root, ".round:not(.call .round)")).toEqual(rounds);
@@ -49,7 +59,7 @@ describe.each(Object.entries(runs))("the run %s", (_name, run) => {
 
 describe("a run in which everything happens", () => {
   test("a nested run stands inside the call that opened it", () => {
-    const root = drawn(run("everything"));
+    const root = opened(run("everything"));
 
     const nested = root.querySelector('.call [aria-label="Run nested in summarise"]');
     expect(nested?.closest(".call")?.querySelector("code")?.textContent).toBe("summarise");
@@ -92,7 +102,7 @@ function firstReply({ steps }: Run): AssistantStep {
 describe("the head of a run", () => {
   const head = (changed: Partial<Run>) => {
     const parts = drawn({ ...run("everything"), ...changed }).querySelector("header")?.children ?? [];
-    return [...parts].map((part) => part.textContent);
+    return [...parts].filter((part) => !part.matches(".folding")).map((part) => part.textContent);
   };
 
   test("tells in one line how it ended, after how many rounds, of which model, how long it took, and its tokens", () => {
@@ -177,6 +187,7 @@ test("a very long text is folded in its middle, and nothing of it is lost", () =
 
   const summary = said?.querySelector("details:not([open]) > summary");
   expect(summary?.textContent).toBe("… 1,000,002 more characters …");
+  (summary as HTMLElement | undefined)?.click();
   summary?.remove();
   expect(said?.textContent).toBe(text);
 });

@@ -1,6 +1,6 @@
 /** Elements are made here, and not from HTML: whatever a model or a function says becomes text. */
 
-import { keepAsLeft } from "./morph";
+import { makeFold } from "./fold";
 import { visible, wholeUpTo } from "./text";
 
 /** So many characters are shown at once: a browser takes half a second to lay out a million. The rest is a click away. */
@@ -19,10 +19,15 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function details(className: string, summary: (Node | string)[], body: () => Node[]): HTMLDetailsElement {
-  const element = h("details", { class: className }, h("summary", {}, ...summary), ...body());
-  // Not on "toggle", which the page itself fires too.
-  element.firstElementChild?.addEventListener("click", () => keepAsLeft(element));
+/** A fold; `body` makes what is in it when it is opened. */
+export function details(
+  className: string,
+  summary: (Node | string)[],
+  body: () => Node[],
+  isOpen = false,
+): HTMLDetailsElement {
+  const element = h("details", { class: className }, h("summary", {}, ...summary));
+  makeFold(element, body, isOpen);
   return element;
 }
 

@@ -2,7 +2,8 @@
 
 import { cost, tokens } from "./amounts";
 import { drawTime } from "./clock";
-import { h } from "./dom";
+import { button, h } from "./dom";
+import { isFold, setOpen } from "./fold";
 import type { Run } from "./record";
 import { oneLine } from "./text";
 
@@ -14,6 +15,9 @@ const ENDED: Record<NonNullable<Run["stop_reason"]>, [mark: string, outcome: str
   aborted: ["■", "Stopped"],
   error: ["✗", "Failed"],
 };
+
+/** What is opened and closed with one click; not the rounds that are long past, of which there may be a thousand. */
+const FOLDS = ".call, .thinking, .server";
 
 export function drawHead(run: Run, isLive: boolean): HTMLElement {
   const [mark, outcome] = run.stop_reason ? ENDED[run.stop_reason] : isLive ? ["●", "Running"] : ["–", "Not ended"];
@@ -32,5 +36,20 @@ export function drawHead(run: Run, isLive: boolean): HTMLElement {
     ...facts.filter(Boolean).map((fact) => (fact instanceof Node ? fact : h("span", {}, String(fact)))),
   );
   element.dataset.outcome = run.stop_reason ?? "running";
+  if (run.steps.some(({ kind }) => kind === "call")) {
+    element.append(h("span", { class: "folding" }, foldAll("Collapse all", false), foldAll("Expand all", true)));
+  }
+  return element;
+}
+
+function foldAll(label: string, isOpen: boolean): HTMLElement {
+  const element = button("fold", label, () => {
+    const run = element.closest(".run");
+    for (const fold of [...(run?.querySelectorAll(FOLDS) ?? [])].filter(isFold)) {
+      if (fold.open !== isOpen) {
+        setOpen(fold, isOpen);
+      }
+    }
+  });
   return element;
 }

@@ -62,18 +62,23 @@ export const STYLE = `
 .signature > .brief { font-size: 1em; }
 
 /* One line for a fold: a sign, what it is, how it came out. */
-:is(.call, .thinking, .server, .prompt) > summary { display: flex; gap: 0.5em; list-style: none; min-width: 0; }
-:is(.call, .thinking, .server, .prompt) > summary > * { flex: none; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+:is(.call, .thinking, .server, .prompt, .past) > summary { display: flex; gap: 0.5em; list-style: none; min-width: 0; }
+:is(.call, .thinking, .server, .prompt, .past) > summary > * { flex: none; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 :is(.thinking, .server) > summary > .brief, .prompt > summary > span { flex: 0 1 auto; }
-:is(.call, .thinking, .server, .prompt) > summary::after {
+:is(.call, .thinking, .server, .prompt, .past) > summary::after {
   color: var(--quiet); content: "▸"; content: "▸" / ""; align-self: start; flex: none; margin-inline-start: auto;
 }
-:is(.call, .thinking, .server, .prompt)[open] > summary::after { content: "▾"; content: "▾" / ""; }
+:is(.call, .thinking, .server, .prompt, .past)[open] > summary::after { content: "▾"; content: "▾" / ""; }
 :is(.thinking, .server, .value)[open] > summary > .brief { display: none; }
 .prompt[open] > summary > span { visibility: hidden; }
 .prompt[open] > summary + * { margin-block-start: -1.5em; margin-inline-end: 1em; }
 .thinking > summary, .thinking > .text { color: var(--quiet); }
 .thinking > summary > .brief { font: inherit; font-style: italic; }
+.past > summary { margin-block-start: 0.2em; }
+.past > .round { margin-block-start: 0.6em; }
+.folding { display: flex; gap: 0.4em; margin-inline-start: auto; }
+.head > .folding::before { content: none; }
+.fold { border: 0; color: var(--quiet); padding: 0 0.2em; text-decoration: underline; }
 .call > summary {
   align-items: baseline; display: grid; gap: 0 0.6em; grid-template-columns: 1em minmax(0, 5fr) minmax(0, 6fr) auto 4em 1em;
 }

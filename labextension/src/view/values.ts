@@ -34,20 +34,13 @@ export function drawValue(value: unknown, name = ""): Node {
     return h("div", {}, ...label, h("code", {}, written));
   }
   const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
-  const fold = details(
+  const items = () => entries.slice(0, MOST_ITEMS).map(([name, item]) => h("li", {}, drawValue(item, name)));
+  return details(
     "value",
     [...label, h("code", {}, `${size} `), h("code", { class: "brief" }, oneLine(written))],
-    () => [
-      h(
-        "ul",
-        {},
-        ...entries.slice(0, MOST_ITEMS).map(([name, item]) => h("li", {}, drawValue(item, name))),
-        ...left(entries.length),
-      ),
-    ],
+    () => [h("ul", {}, ...items(), ...left(entries.length))],
+    written.length > LINE && written.length < LONG,
   );
-  fold.open = written.length > LINE && written.length < LONG;
-  return fold;
 }
 
 function drawScalar(value: unknown): HTMLElement {
@@ -96,8 +89,11 @@ function parsed(text: string): object | undefined {
     return undefined;
   }
   try {
-    return JSON.parse(text);
+    const value = JSON.parse(text);
+    JSON.stringify(value);
+    return value;
   } catch {
+    // It is something else, or nested too deeply to be written.
     return undefined;
   }
 }

@@ -1,9 +1,10 @@
 /** One call of a function: its arguments, what it wrote, the runs nested in it, and its result. */
 
-import { drawBlock, drawOutput } from "../blocks";
+import { drawBlock, drawOutput, pretty } from "../blocks";
 import { drawTime } from "../clock";
 import { copyable } from "../copy";
 import { details, h } from "../dom";
+import { setOpen } from "../fold";
 import type { CallStep, InputBlock, Output } from "../record";
 import { LINE, oneLine } from "../text";
 import { drawText, drawValue } from "../values";
@@ -20,8 +21,8 @@ const STATE: Record<CallStep["state"], [mark: string, word: string]> = {
 /** What has come to its end as it should takes a line, unless it is a picture. */
 const FOLDED: readonly CallStep["state"][] = ["ok", "skipped", "not_run"];
 
-/** `approval` is what a person is asked while the call waits for it. */
-export function drawCall(step: CallStep, nested: Node[], approval: Node[], isLive: boolean): HTMLElement {
+/** `nested` draws the runs in it; `approval` what a person is asked while it waits. */
+export function drawCall(step: CallStep, nested: () => Node[], approval: () => Node[], isLive: boolean): HTMLElement {
   const { call, output, result, state } = step;
   const [mark, word] = STATE[state];
   const signature = `(${argumentsOf(step)})`;
@@ -42,36 +43,40 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[], isLiv
     " ",
     ...drawDuration(step, isLive),
   ];
-  const element = details("call", summary, () => [
+  const body = () => [
     // What a person says yes to is seen in full.
     ...(isWholeInLine && state !== "waiting" ? [] : [part("Arguments", drawArguments(step))]),
-    ...(state === "waiting" ? approval : []),
+    ...(state === "waiting" ? approval() : []),
     ...(output.length ? [part("Output", ...output.map((item) => drawOutput(item, call.name)))] : []),
-    ...nested,
+    ...nested(),
     ...(result
       ? [part(state === "error" ? "Error" : "Result", ...result.content.map((block) => drawResult(block, step)))]
       : []),
-  ]);
+  ];
+  const element = details("call", summary, body, !FOLDED.includes(state) || isPicture(step));
   element.dataset.state = state;
   element.dataset.key = call.id;
-  element.open = !FOLDED.includes(state) || isPicture(step);
-  if (state === "waiting") {
-    for (const fold of element.querySelectorAll<HTMLDetailsElement>(".more, .value")) {
-      fold.open = true;
-    }
-  }
   return element;
 }
 
-function drawArguments({ call }: CallStep): HTMLElement {
+function drawArguments({ call, state }: CallStep): HTMLElement {
   if (call.raw_arguments !== null) {
     return h("pre", {}, call.raw_arguments);
   }
+  const isWhole = state === "waiting";
   const named = Object.entries(call.arguments).flatMap(([name, value]) => [
     h("dt", {}, h("code", {}, name)),
-    h("dd", {}, typeof value === "string" ? h("pre", {}, value) : drawValue(value)),
+    h("dd", {}, typeof value === "string" || isWhole ? drawWhole(value, isWhole) : drawValue(value)),
   ]);
   return named.length ? h("dl", { class: "arguments" }, ...named) : h("p", { class: "note" }, "none");
+}
+
+function drawWhole(value: unknown, isWhole: boolean): HTMLElement {
+  const element = h("pre", {}, pretty(value));
+  for (const middle of isWhole ? element.querySelectorAll("details") : []) {
+    setOpen(middle, true);
+  }
+  return element;
 }
 
 function drawResult(block: InputBlock, { call }: CallStep): Node {
