@@ -19,7 +19,7 @@ export const STYLE = `
 .head > .time { font-size: inherit; }
 .outcome, .head > .mark { color: var(--ink); }
 .outcome { font-weight: 600; }
-.run { container-type: inline-size; display: flex; flex-direction: column; gap: 0.6em; min-width: 0; }
+.run { container-type: inline-size; display: flex; flex-direction: column; gap: 0.4em; min-width: 0; }
 /* Round numbers and who speaks stand in front. */
 .round, .user { display: grid; gap: 0.3em 0.8em; grid-template-columns: 1.9em minmax(0, 1fr); }
 .round > *, .user > .said { grid-column: 2; min-width: 0; }
@@ -74,8 +74,8 @@ export const STYLE = `
 .prompt[open] > summary + * { margin-block-start: -1.5em; margin-inline-end: 1em; }
 .thinking > summary, .thinking > .text { color: var(--quiet); }
 .thinking > summary > .brief { font: inherit; font-style: italic; }
-.past > summary { margin-block-start: 0.2em; }
-.past > .round { margin-block-start: 0.6em; }
+.past > summary { align-items: baseline; margin-inline-start: 2.7em; }
+.past > .round { margin-block-start: 0.4em; }
 .folding { display: flex; gap: 0.4em; margin-inline-start: auto; }
 .head > .folding::before { content: none; }
 .fold { border: 0; color: var(--quiet); padding: 0 0.2em; text-decoration: underline; }
