@@ -54,18 +54,27 @@ def test_a_cell_is_prose_where_ipython_takes_it_as_an_agent_cell(notebook: Noteb
         expect(coloured(notebook.cell(cell))).to_have_count(0)
 
 
-def test_a_cell_becomes_prose_and_code_again_as_it_is_typed(notebook: Notebook) -> None:
-    keyboard = notebook.page.keyboard
+def test_a_cell_becomes_prose_as_it_is_typed(notebook: Notebook) -> None:
     cell = write(notebook, PROSE)
     expect(coloured(cell).get_by_text("class")).to_have_count(1)
-    keyboard.press("Control+Home")
-    keyboard.type("%%agent --tools hold")
-    keyboard.press("Enter")
+    notebook.page.keyboard.press("Control+Home")
+    notebook.page.keyboard.type("%%agent --tools hold")
+    notebook.page.keyboard.press("Enter")
+    expect(cell.locator(".cm-line").last).to_have_text(PROSE)
     expect(coloured(cell)).to_have_count(0)
-    keyboard.press("Control+Z")
-    while "%" in cell.locator(".cm-content").inner_text():
-        keyboard.press("Control+Z")
+
+
+def test_a_cell_is_code_again_when_its_first_line_is_taken_away_and_prose_when_that_is_undone(
+    notebook: Notebook,
+) -> None:
+    cell, keyboard = notebook.cell(FIRST), notebook.page.keyboard
+    cell.locator(".cm-content").click()
+    for keys in "Control+Home", "Shift+End", "Delete":
+        keyboard.press(keys)
     expect(coloured(cell).get_by_text("class")).to_have_count(1)
+    keyboard.press("Control+Z")
+    expect(cell).to_contain_text("%%agent")
+    expect(coloured(cell)).to_have_count(0)
 
 
 def test_a_cell_that_is_added_is_prose_too_and_nothing_of_it_is_saved(notebook: Notebook) -> None:
@@ -82,13 +91,9 @@ def test_a_cell_that_is_added_is_prose_too_and_nothing_of_it_is_saved(notebook: 
     expect(cell).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [("%%agent --out", "%%agent --out"), ("%%agent\nLook at retur", "Look at returned")],
-    ids=["option", "name"],
-)
-def test_tab_completes_in_prose(notebook: Notebook, typed: str, completed: str) -> None:
-    cell = write(notebook, typed)
+def test_tab_completes_a_name_of_the_notebook_in_prose(notebook: Notebook) -> None:
+    cell = write(notebook, "%%agent\nUse this one, retu")
     expect(coloured(cell)).to_have_count(0)
     notebook.page.keyboard.press("Tab")
-    expect(cell.locator(".cm-line").last).to_have_text(completed)
+    notebook.page.locator(".jp-Completer-item", has_text="returned").click()
+    expect(cell.locator(".cm-line").last).to_have_text("Use this one, returned")
