@@ -5,7 +5,7 @@ import { ICommandPalette, Notification } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import type { LiveRun } from "./live_run";
 import { IRuns, type Runs } from "./runs";
-import { cellOf, goTo } from "./sight";
+import { goTo, show } from "./sight";
 
 export const STEER = "op-jupyter:steer";
 export const STOP = "op-jupyter:stop";
@@ -59,13 +59,11 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 async function steer(app: JupyterFrontEnd, runs: Runs, run: LiveRun): Promise<void> {
-  await goTo(app, runs, run);
-  const [panel] = runs.panelsOf(run);
-  const cell = panel && cellOf(panel, run);
+  const cell = await show(app, runs, run);
   if (cell) {
     cell.outputHidden = false;
+    run.focusBox();
   }
-  run.focusBox();
 }
 
 async function stop(run: LiveRun): Promise<void> {

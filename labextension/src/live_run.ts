@@ -30,7 +30,7 @@ export class LiveRun {
   finished: Run | undefined;
   /** Why nothing more comes of it, where it was lost. */
   lost: string | undefined;
-  /** Whether it was ever known to go on. */
+  /** Whether the kernel has ever said that it goes on. */
   hasBeenOn = false;
   /** Whether somebody on this page has asked it to stop. */
   isStopping = false;
@@ -81,7 +81,10 @@ export class LiveRun {
   }
 
   get isOn(): boolean {
-    return this.hasBeenOn && !this.finished && this.lost === undefined && !this.#isDisposed;
+    const { state } = this.link;
+    // Where the kernel hears nothing, it is the output that says that the run goes on.
+    const isTaken = this.hasBeenOn || (state === "late" && this.runId !== null);
+    return isTaken && !this.finished && this.lost === undefined && !this.#isDisposed;
   }
 
   /** The record, as far as it is known here. */
@@ -164,7 +167,7 @@ export class LiveRun {
   }
 
   #onLink(link: Link): void {
-    this.hasBeenOn ||= !this.wasOver && (link.state === "live" || link.state === "late");
+    this.hasBeenOn ||= link.state === "live" && !this.wasOver;
     this.lost = link.state === "gone" ? link.reason : undefined;
     // What was sent before the line stood, or while it was down, is missing.
     this.#store.lose();

@@ -44,7 +44,7 @@ export const notifyPlugin: JupyterFrontEndPlugin<void> = {
         asked.delete(run);
       }
 
-      const ending = run.hasBeenOn && !ended.has(run) ? endingOf(run) : undefined;
+      const ending = ended.has(run) ? undefined : endingOf(run);
       if (ending) {
         ended.add(run);
         if (!isSeen(runs, run)) {
@@ -60,10 +60,10 @@ type Ending = [type: Notification.TypeOptions, text: string];
 function endingOf(run: LiveRun): Ending | undefined {
   const agent = `The agent in ${nameOf(run)}`;
   if (run.finished) {
-    // Who has stopped it here knows.
-    return run.isStopping ? undefined : howItEnded(agent, run.finished);
+    // Who has stopped it here knows; who has just loaded the page had left it.
+    return run.isStopping || run.wasOver ? undefined : howItEnded(agent, run.finished);
   }
-  return run.lost === undefined ? undefined : ["error", `${agent} is gone: ${run.lost}`];
+  return run.lost === undefined || !run.hasBeenOn ? undefined : ["error", `${agent} has not ended: ${run.lost}`];
 }
 
 function howItEnded(agent: string, { stop_reason, error, rounds }: Run): Ending {

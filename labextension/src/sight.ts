@@ -28,26 +28,46 @@ function isInSight(panel: NotebookPanel, run: LiveRun, part: "some" | "end"): bo
     : output.bottom > top && output.bottom <= bottom + A_LINE;
 }
 
-/** Brings the notebook to the front, and the end of the run into sight; its cell becomes the active one. */
+/** Shows the run, and leaves the focus on its cell. */
 export async function goTo(app: JupyterFrontEnd, runs: Runs, run: LiveRun): Promise<void> {
+  if (await show(app, runs, run)) {
+    runs.panelsOf(run)[0]?.activate();
+  }
+}
+
+/** Brings the notebook to the front, and the end of the run into sight; its cell, which is returned, becomes the active one. */
+export async function show(app: JupyterFrontEnd, runs: Runs, run: LiveRun): Promise<CodeCell | undefined> {
   const [panel] = runs.panelsOf(run);
   const cell = panel && cellOf(panel, run);
   if (!panel || !cell) {
-    return;
+    return undefined;
   }
   const { content: notebook } = panel;
   notebook.mode = "command";
   notebook.activeCellIndex = notebook.widgets.indexOf(cell);
   notebook.deselectAll();
-  app.shell.activateById(panel.id);
-  await notebook.scrollToItem(notebook.activeCellIndex, "smart");
+  if (app.shell.currentWidget !== panel) {
+    app.shell.activateById(panel.id);
+  }
+  // What is activated scrolls, too, and only one can.
+  await frame();
+  await notebook.scrollToItem(notebook.activeCellIndex, "smart").catch(() => undefined);
+  // In JupyterLab's windowing mode the page gets a cell only when that is in sight.
+  for (let frames = 0; frames < 60 && !cell.node.checkVisibility(); frames++) {
+    await frame();
+  }
   if (!isInSight(panel, run, "end")) {
     cell.outputArea.node.scrollIntoView({ block: "end" });
   }
+  return cell;
+}
+
+function frame(): Promise<unknown> {
+  return new Promise(requestAnimationFrame);
 }
 
 /** The cell that shows the run, or, where its output was cleared, the one that the kernel says it is of. */
-export function cellOf(panel: NotebookPanel, { runId, cellId }: LiveRun): CodeCell | undefined {
+function cellOf(panel: NotebookPanel, { runId, cellId }: LiveRun): CodeCell | undefined {
   const cells = panel.content.widgets.filter((cell): cell is CodeCell => cell.model.type === "code");
   return cells.find(({ model }) => shows(model.outputs, runId)) ?? cells.find(({ model }) => model.id === cellId);
 }

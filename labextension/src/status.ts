@@ -19,7 +19,7 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
   optional: [IStatusBar],
   activate: (app, tracker: INotebookTracker, runs: Runs, statusBar: IStatusBar | null) => {
     const item = new StatusItem(() => void app.commands.execute(JUMP));
-    const update = () => item.show_(describe(runs.in(tracker.currentWidget), runs.goingOn));
+    const update = () => item.say(describe(runs.in(tracker.currentWidget), runs.goingOn));
     runs.changed.connect(update);
     tracker.currentChanged.connect(update);
     statusBar?.registerStatusItem("op_jupyter:status", {
@@ -60,15 +60,16 @@ class StatusItem extends Widget {
   constructor(onClick: () => void) {
     super();
     this.addClass("op-jupyter-status");
+    this.addClass("jp-mod-highlighted");
+    this.#button.className = "jp-StatusBar-TextItem";
     Object.assign(this.#button.style, {
-      all: "unset",
-      boxSizing: "border-box",
+      background: "none",
+      border: "none",
       cursor: "pointer",
-      maxWidth: "40ch",
+      maxWidth: "60ch",
       overflow: "hidden",
-      padding: "0 6px",
+      padding: "0",
       textOverflow: "ellipsis",
-      whiteSpace: "nowrap",
     });
     this.#button.addEventListener("click", onClick);
     this.node.append(this.#button);
@@ -82,7 +83,7 @@ class StatusItem extends Widget {
     return this.#activeStateChanged;
   }
 
-  show_(text: string): void {
+  say(text: string): void {
     if (text !== this.#button.textContent) {
       const wasActive = this.isActive;
       this.#button.textContent = text;

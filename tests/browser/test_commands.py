@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.beside import agent, comes_to_its_end, look_away, opened, start
-from tests.browser.lab import Lab, Notebook, need_chromium
-from tests.providers.wire_server import WireServer
+from tests.browser.lab import AGENT, Lab, Notebook, calls, need_chromium
+from tests.providers.wire_server import Answer, WireServer
 
 need_chromium()
 
@@ -35,7 +36,8 @@ def gate(request: pytest.FixtureRequest) -> str:
 
 
 def enabled(notebook: Notebook) -> list[bool]:
-    return notebook.page.evaluate("names => names.map(name => jupyterapp.commands.isEnabled(name))", COMMANDS)
+    answers = notebook.page.evaluate("names => names.map(name => jupyterapp.commands.isEnabled(name))", COMMANDS)
+    return [bool(answer) for answer in answers]
 
 
 def status(notebook: Notebook) -> Locator:
@@ -135,3 +137,23 @@ def test_from_another_notebook_the_agent_is_found_but_not_stopped(
     assert enabled(notebook) == [True, True, True]
     lab.touch(gate)
     comes_to_its_end(notebook)
+
+
+def test_where_jupyterlab_keeps_only_what_is_in_sight_the_agent_is_found_after_a_reload(
+    page: Page, lab: Lab, wire: WireServer, gate: str
+) -> None:
+    settings = lab.folder / ".jupyter/lab/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"windowingMode": "full"}))
+    try:
+        wire.script = [Answer(pieces=calls(gate))]
+        notebook = lab.run(page, "windowed.ipynb", *["#\n" * 40] * 6, AGENT)
+        expect(status(notebook)).to_have_text("Agent: round 1, running hold")
+        page.reload()
+        expect(status(notebook)).to_have_text("Agent: round 1, running hold")
+        expect(page.get_by_text("Do it, please.")).not_to_be_in_viewport()
+        page.keyboard.press(STEER)
+        expect(notebook.box).to_be_focused()
+        expect(notebook.box).to_be_in_viewport()
+    finally:
+        settings.unlink()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, TimeoutError, expect
 
 from tests.browser.beside import LAST_CELL, opened
 from tests.browser.lab import Lab, Notebook, need_chromium
@@ -94,6 +95,12 @@ def test_a_cell_that_is_added_is_prose_too_and_nothing_of_it_is_saved(notebook: 
 def test_tab_completes_a_name_of_the_notebook_in_prose(notebook: Notebook) -> None:
     cell = write(notebook, "%%agent\nUse this one, retu")
     expect(coloured(cell)).to_have_count(0)
-    notebook.page.keyboard.press("Tab")
-    notebook.page.locator(".jp-Completer-item", has_text="returned").click()
+    completion = notebook.page.locator(".jp-Completer-item", has_text="returned")
+    # JupyterLab waits a second for the kernel's answer, which may be late on a busy machine.
+    for _ in range(20):
+        notebook.page.keyboard.press("Tab")
+        with suppress(TimeoutError):
+            completion.wait_for(timeout=1500)
+            break
+    completion.click()
     expect(cell.locator(".cm-line").last).to_have_text("Use this one, returned")
