@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 from html.parser import HTMLParser
 from typing import Any
@@ -36,10 +37,10 @@ def ran(replies: list[Any], *, question: str = "1 + 2?", tools: list[Any] | None
 class Elements(HTMLParser):
     """The elements of a page, with their attributes."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(html)
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
@@ -48,10 +49,9 @@ class Elements(HTMLParser):
 def test_a_reader_of_the_page_sees_question_calls_arguments_results_and_answer() -> None:
     data, _ = mime_bundle(ran([[call("add", a=1, b=2)], "It is **three**."]))
     for form in ("text/html", "text/plain"):
-        for seen in ("1 + 2?", "add(a=1, b=2)", "3"):
-            assert seen in data[form]
+        for seen in ("✓", "Done", "2 rounds", "1 + 2?", "add(a=1, b=2)", "3"):
+            assert seen in html.unescape(data[form])
     assert "<strong>three</strong>" in data["text/html"]
-    assert "&quot;a&quot;: 1" in data["text/html"]
 
 
 def test_the_data_is_the_same_at_every_run_and_what_varies_is_in_the_metadata() -> None:
@@ -62,6 +62,7 @@ def test_the_data_is_the_same_at_every_run_and_what_varies_is_in_the_metadata() 
     assert bundles[0][0] == bundles[1][0] and bundles[0][1] != bundles[1][1]
     metadata = bundles[0][1][MIME_TYPE]
     assert set(metadata) == {"run_id", "model", "started", "ended", "retries", "steps", "children"}
+    assert "provider_data" not in json.dumps(bundles[0][0])
     assert len(metadata["steps"]) == len(bundles[0][0][MIME_TYPE]["steps"])
     assert json.loads(json.dumps(bundles[0])) is not None
 
@@ -71,8 +72,8 @@ def test_what_anybody_says_does_nothing_in_the_page() -> None:
         return text
 
     run = ran([[HOSTILE, call("echo", text=HOSTILE)], HOSTILE], question=HOSTILE, tools=[echo])
-    html = mime_bundle(run)[0]["text/html"]
-    for tag, attributes in Elements(html).found:
+    page = mime_bundle(run)[0]["text/html"]
+    for tag, attributes in Elements(page).found:
         assert tag not in ("script", "img", "iframe", "object", "style", "svg", "form", "link")
         assert not any(name.startswith("on") for name in attributes)
         href = attributes.get("href") or ""
@@ -84,8 +85,10 @@ def test_what_was_typed_while_it_ran_says_so() -> None:
     runtime = Runtime(model=scripted(["Three."]))
     runtime.exec("1 + 2?", get_steering_messages=lambda: [typed.pop()] if typed else [])
     assert runtime.last_run
-    html = mime_bundle(runtime.last_run)[0]["text/html"]
-    assert "<b>You</b><br>1 + 2?" in html and "<b>You, while it ran</b><br>in words" in html
+    data = mime_bundle(runtime.last_run)[0]
+    assert "<strong>You</strong><br>1 + 2?" in data["text/html"]
+    assert "<strong>You, while it ran, before round 1</strong><br>in words" in data["text/html"]
+    assert "1   You, while it ran, before round 1: in words" in data["text/plain"].splitlines()
 
 
 def test_images_are_data_and_stand_in_the_page() -> None:
@@ -95,7 +98,7 @@ def test_images_are_data_and_stand_in_the_page() -> None:
     data, _ = mime_bundle(ran([[call("picture")], "ok"], tools=[picture]))
     (image,) = [attributes for tag, attributes in Elements(data["text/html"]).found if tag == "img"]
     assert image["src"] == "data:image/png;base64,//79"
-    assert "[image: image/png]" in data["text/plain"]
+    assert "[image: image/png, 3 bytes]" in data["text/plain"]
 
 
 def test_nested_runs_stand_inside_the_call_that_opened_them() -> None:
@@ -103,8 +106,8 @@ def test_nested_runs_stand_inside_the_call_that_opened_them() -> None:
         return Runtime(model=scripted([[call("add", a=4, b=5)], "nine"])).exec("look", tools=[add])
 
     data, _ = mime_bundle(ran([[call("ask")], "done"], tools=[ask]))
-    html = data["text/html"]
-    assert html.index("ask()") < html.index("add(a=4, b=5)") < html.rindex("done")
+    page = html.unescape(data["text/html"])
+    assert page.index("ask()") < page.index("add(a=4, b=5)") < page.rindex("done")
     assert "      1   ✓ add(a=4, b=5)  9" in data["text/plain"].splitlines()
 
 
@@ -113,7 +116,7 @@ def test_nested_runs_stand_inside_the_call_that_opened_them() -> None:
     [
         ([[call("add", a=1)], "ok"], "failed"),
         ([RunError("The key was refused.", kind="auth")], "Failed: The key was refused."),
-        ([[call("add", a=1, b=1)]] * 50, "Stopped after 50 rounds"),
+        ([[call("add", a=1, b=1)]] * 50, "Ended after 50 rounds, the most that this run may take."),
     ],
 )
 def test_how_it_ended_is_said_in_words(replies: list[Any], said: str) -> None:

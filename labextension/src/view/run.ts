@@ -24,8 +24,22 @@ export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement
   run.steps.forEach((step, index) => {
     rounds[step.round - 1]?.append(drawStep(run, index, live));
   });
+  sayLeftOut(run, rounds);
   element.append(drawHead(run, live !== undefined), ...rounds, drawEnding(run, live));
   return element;
+}
+
+/** Rounds that the file does not have are one line, before what is left of the last of them. */
+function sayLeftOut(run: Run, rounds: HTMLElement[]): void {
+  for (const [first, last] of run.left_out ?? []) {
+    const gone = rounds.slice(first - 1, last).filter((round) => round.childElementCount === 1);
+    for (const round of gone) {
+      round.hidden = round !== rounds[last - 1];
+      round.replaceChildren();
+    }
+    const name = first === last ? `Round ${first} was` : `Rounds ${first} to ${last} were`;
+    rounds[last - 1]?.prepend(h("p", { class: "note" }, `${name} left out of the notebook file.`));
+  }
 }
 
 /** Brings what is on the page up to date with `run`, of which only the steps numbered in `changed` have changed. */

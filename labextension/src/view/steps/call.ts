@@ -11,7 +11,7 @@ const STATE: Record<CallStep["state"], [mark: string, word: string]> = {
   waiting: ["?", "waits for approval"],
   ok: ["✓", "done"],
   error: ["✗", "failed"],
-  skipped: ["–", "skipped"],
+  skipped: ["↷", "skipped"],
   not_run: ["–", "not run"],
   interrupted: ["■", "interrupted"],
 };
