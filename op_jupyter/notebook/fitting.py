@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from op_jupyter.messages import (
     AssistantMessage,
@@ -24,9 +24,11 @@ from op_jupyter.messages import (
 from op_jupyter.notebook.static_words import LONGEST, as_json, byte_size, joined
 from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, Step, UserStep
 
+Item = TypeVar("Item")
+
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _TEXTS = ("text/plain", "text/html")
-_MOST_ITEMS = 40
+_MOST_ITEMS = 100
 """So many outputs of a call, or messages that were not delivered, are kept of a run that is too large."""
 _MOST_NAME = 200
 _SHORT = 400
@@ -53,17 +55,29 @@ def fitted(run: Run, most: int) -> Run:
     at last the middle rounds: of nested runs, then of the run. Of what is still too large the question and the answer
     are left. Images have at least half of the room, where they need it.
     """
+    if _PER_TEXT * json_size(run) <= most:
+        return run
+    longest = max((child.rounds for child in _nested(run)), default=0)
     for nested, rounds in _ROUNDS:
+        if nested is not None and nested >= longest and (rounds is None or rounds >= run.rounds):
+            continue
         bare = _Cutter(nested, rounds)
         room = most - _PER_STRUCTURE * json_size(bare.run(run))
         texts, images = sum(map(_cost, bare.texts)), _PER_IMAGE * sum(bare.images)
-        if rounds is nested is None and texts + images <= room:
+        if rounds is nested is None and texts + images <= room and not bare.has_dropped:
             return run
         text = _waterline(bare.texts, room - min(images, room / 2))
         if text >= min(_SHORT, max(bare.texts, default=0)) and room > 0:
             left = room - sum(_cost(min(length, text + len(_gone(length)))) for length in bare.texts)
             return _Cutter(nested, rounds, text=text, keep=_kept(bare.images, left / _PER_IMAGE)).run(run)
     return _ends(run)
+
+
+def _nested(run: Run) -> Iterator[Run]:
+    for children in run.children.values():
+        for child in children:
+            yield child
+            yield from _nested(child)
 
 
 def _cost(length: int) -> float:
@@ -154,6 +168,7 @@ class _Cutter:
         self._keep = keep
         self.texts: list[int] = []
         self.images: list[int] = []
+        self.has_dropped = False
 
     def run(self, run: Run, is_nested: bool = False) -> Run:
         """The copy, of a nested run or of the root."""
@@ -170,14 +185,14 @@ class _Cutter:
         return Run(
             run_id=run.run_id,
             model=_name(run.model),
-            tools=[_name(name) for name in run.tools[:_MOST_ITEMS]],
+            tools=[_name(name) for name in self._last(run.tools)],
             steps=[self._step(step) for step in steps],
             rounds=run.rounds,
             stop_reason=run.stop_reason,
             error=None if run.error is None else self._text(run.error),
             error_kind=run.error_kind,
-            queued=[self._message(message) for message in run.queued[-_MOST_ITEMS:]],
-            undelivered=[self._message(message) for message in run.undelivered[-_MOST_ITEMS:]],
+            queued=[self._message(message) for message in self._last(run.queued)],
+            undelivered=[self._message(message) for message in self._last(run.undelivered)],
             children={
                 call_id: [self.run(child, is_nested=True) for child in children]
                 for call_id, children in run.children.items()
@@ -186,6 +201,10 @@ class _Cutter:
             started=run.started,
             ended=run.ended,
         )
+
+    def _last(self, items: list[Item]) -> list[Item]:
+        self.has_dropped |= len(items) > _MOST_ITEMS
+        return items[-_MOST_ITEMS:]
 
     def _step(self, step: Step) -> Step:
         match step:
@@ -250,6 +269,7 @@ class _Cutter:
     def _outputs(self, outputs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for index, output in enumerate(outputs):
             if _MOST_ITEMS // 2 <= index < len(outputs) - _MOST_ITEMS // 2:
+                self.has_dropped = True
                 if index == _MOST_ITEMS // 2:
                     many = f"[… {len(outputs) - _MOST_ITEMS:,} outputs were left out of the notebook file …]\n"
                     yield {"output_type": "stream", "name": "stdout", "text": many}
@@ -296,7 +316,8 @@ class _Cutter:
         most = self._most
         if len(text) <= most:
             return text
-        return f"{text[: most // 2]}{_gone(len(text) - most)}{text[len(text) - most // 2 :]}" if most else ""
+        end = len(text) - most // 2
+        return f"{text[: most // 2]}{_gone(end - most // 2)}{text[end:]}" if most else ""
 
 
 def _gone(number: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Iterator
 from typing import Any, assert_never
 
@@ -55,6 +56,7 @@ _ANSWER = "font-size:110%"
 _GOOD, _BAD = "color:#188a42", "color:#e0443e"
 _COLOURS = {"ok": _GOOD, "error": _BAD, "interrupted": _BAD}
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*=*")
 _LINE = 80
 
 
@@ -210,7 +212,9 @@ def _image(block: ImageContent) -> str:
 
 
 def _img(mime_type: str, data: str) -> str:
-    source = html.escape(data.replace("\n", ""))
+    source = data.replace("\n", "")
+    if not _BASE64.fullmatch(source):
+        return _note("An image that cannot be read.")
     return f'<img alt="image" style="display:block;max-width:100%" src="data:{mime_type};base64,{source}">'
 
 

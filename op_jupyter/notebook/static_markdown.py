@@ -31,7 +31,7 @@ def _renderer() -> Callable[[str], str]:
     parser.core.ruler.push("visible", _look)
     cleaner = nh3.Cleaner(
         tags=_TAGS,
-        attributes={"a": {"href"}, "ol": {"start"}},
+        attributes={"*": set(), "a": {"href"}, "ol": {"start"}},
         tag_attribute_values={"td": _CELL, "th": _CELL},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",

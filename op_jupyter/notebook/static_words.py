@@ -152,14 +152,21 @@ def result_line(step: CallStep, most: int) -> str:
     """What tells most of what came of a call, in one line of `most` columns."""
     if step.result is None:
         return ""
-    text = content_text(step.result.content).strip()
+    blocks = [content_text([block]).strip() for block in step.result.content]
+    text = "\n".join(blocks)
     if rows := flat_rows(text):
         return one_line(f"{counted(len(rows), 'row')}: {', '.join(rows[0])}", most)
     if text == "(no output)":
         printed = "".join(joined(item["text"]) for item in step.output if item["output_type"] == "stream")
         text = next((line for line in reversed(printed[-1000:].splitlines()) if line.strip()), text)
+        return one_line(text, most)
+    return one_line(" ".join(map(_beginning, blocks)), most)
+
+
+def _beginning(text: str) -> str:
+    """The first line, which says what a table is; of JSON all."""
     first, _, rest = text.partition("\n")
-    return one_line(f"{first} …" if rest else first, most)
+    return text if text[:1] in ("[", "{") else f"{first} …" if rest else first
 
 
 def content_text(content: list[InputBlock]) -> str:
