@@ -50,7 +50,7 @@ _QUIET = "opacity:.75"
 _ROOT = "line-height:1.5;overflow-wrap:anywhere"
 _QUOTE = "border-left:3px solid rgba(128,128,128,.5);margin:4px 0 8px;padding:0 0 0 10px"
 _BODY = "border-left:1px solid rgba(128,128,128,.5);margin:4px 0 8px 4px;padding:0 0 0 12px"
-_PRE = "white-space:pre-wrap;margin:2px 0 6px;max-height:24em;overflow:auto"
+_PRE = "white-space:pre-wrap;margin:2px 0 6px;max-height:24em;overflow:auto;font-family:ui-monospace,monospace"
 _RULE = "border:0;border-top:1px solid rgba(128,128,128,.5);margin:10px 0"
 _ANSWER = "font-size:110%"
 _GOOD, _BAD = "color:#188a42", "color:#e0443e"
@@ -117,7 +117,7 @@ def _list(rows: list[tuple[int, str]]) -> Iterator[str]:
             rounds.setdefault(number, []).append(row)
     if not rounds:
         return
-    yield '<ol style="margin:4px 0;padding-left:2em">'
+    yield '<ol style="list-style:decimal;margin:4px 0;padding-left:2em">'
     for number, items in rounds.items():
         # What was left out stands between two rounds.
         yield f'<li value="{number}">' if number else '<li style="list-style:none">'
