@@ -50,7 +50,9 @@ test("rounds that the file does not have are one line, in their place", () => {
     rounds: 9,
     left_out: [[2, 8]],
   });
-  const shown = [...many.querySelectorAll<HTMLElement>(".run > .round:not(.call .round)")].filter(({ hidden }) => !hidden);
+  const shown = [...many.querySelectorAll<HTMLElement>(".run > .round:not(.call .round)")].filter(
+    ({ hidden }) => !hidden,
+  );
   expect(shown.map(({ textContent }) => textContent?.slice(0, 40))[1]).toBe("Rounds 2 to 8 were left out of the noteb");
   expect(shown).toHaveLength(3);
 });

@@ -204,6 +204,11 @@ def test_of_other_html_the_plain_text_is_shown(html: str) -> None:
     assert "as &lt;text&gt;" in page and "<table" not in page
 
 
+def test_what_is_no_image_is_not_shown_as_one() -> None:
+    page = displayed({"image/png": 'x" onerror="alert(1)" \x1b'})
+    assert "<img" not in page and "alert" not in page and "cannot be read" in page
+
+
 def test_entities_cannot_turn_the_direction_of_text_or_hide_in_it() -> None:
     entities = 'a &#x202e;exe.gnp&#8238; `&#x202e;` [b&#x2066;](https://a.example "&#x202e;") &#27;[31m &#x9b; &#8207;'
     data, _ = mime_bundle(ran([entities]))
