@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _TAGS = {*"a blockquote br code em h1 h2 h3 h4 h5 h6 hr li ol p pre strong table tbody td th thead tr ul".split()}  # noqa: SIM905
+_MOST_CELLS = 1_000
+"""A table with more is slow to make, and 60 times as large as what was written: the text stays as it is."""
 _ALIGN = ("left", "center", "right")
 _CELL = {"align": {*_ALIGN}, "style": {f"text-align:{align};padding:2px 8px" for align in _ALIGN}}
 
 
 def markdown(text: str) -> str:
     """Markdown as HTML: no raw HTML, no images, no odd links, and nothing in it acts unseen."""
+    if text.count("|") > _MOST_CELLS:
+        return f"<pre>{html.escape(shown(text))}</pre>"
     return _renderer()(shown(text))
 
 

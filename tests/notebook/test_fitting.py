@@ -66,7 +66,8 @@ LARGE = {
     "a line of 10 MB": run_of(3, said="x" * 10_000_000),
     "100 images of 300 kB": run_of(150, images=100),
     "all of that": run_of(110, said=SENTENCE * 40, images=100, nested=20),
-    "text that makes much HTML": run_of(30, said="| a " * 4_000 + "\n" + "|--" * 4_000 + "\n" + "||||||\n" * 2_000),
+    "text that is written much longer": run_of(300, said="\x01" * 2_000),
+    "a table of 20,000 cells": run_of(60, said="|a" * 50 + "\n" + "|--" * 50 + "\n" + ("|" * 50 + "\n") * 400),
     "5,000 rounds": run_of(5_000),
     "100,000 messages that came too late": Run(run_id="r", undelivered=[UserMessage("late")] * 100_000),
 }
