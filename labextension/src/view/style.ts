@@ -1,5 +1,7 @@
 /** The style of the view. Outside of Jupyter the browser's own colours stand in, which follow a dark theme too. */
 
+import { PERSON_STYLE } from "./person_style";
+
 export const STYLE = `
 :host {
   display: block;
@@ -97,4 +99,4 @@ pre span { color: color-mix(in srgb, var(--hue, var(--ink)) 45%, var(--ink)); }
 .hljs-subst, .hljs-params { --hue: var(--ink); }
 pre.note { color: inherit; font-size: 0.92em; }
 img { display: block; height: auto; max-width: 100%; }
-`;
+${PERSON_STYLE}`;

@@ -1,6 +1,7 @@
 /** One call of a function: its arguments, what it wrote, the runs nested in it, and its result. */
 
 import { duration } from "../amounts";
+import { drawApproved } from "../approval";
 import { drawBlock, drawOutput, pretty } from "../blocks";
 import { details, h } from "../dom";
 import type { CallStep } from "../record";
@@ -45,6 +46,7 @@ export function drawCall(step: CallStep, nested: Node[], approval: Node[]): HTML
     }
     element.append(...approval);
   }
+  element.append(...drawApproved(step));
   if (output.length) {
     element.append(part("Output", ...output.map((item) => drawOutput(item, call.name))));
   }
