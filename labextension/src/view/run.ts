@@ -61,7 +61,7 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
 
 function drawRound(round: number): HTMLElement {
   const name = `Round ${round}`;
-  return h("section", { class: "round", "aria-label": name }, h("span", { class: "round-name" }, name));
+  return h("section", { class: "round", role: "group", "aria-label": name }, h("span", { class: "round-name" }, name));
 }
 
 function drawStep(run: Run, index: number, live?: Live): HTMLElement {
