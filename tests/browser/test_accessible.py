@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.lab import STOP, Lab, calls, end_kernels, export, need_chromium, read, says
-from tests.browser.still import AXE, RULES, StillPage, build, states
+from tests.browser.still import AXE, RULES, StillPage
 from tests.browser.test_pictures import JUDGE, set_theme
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
 from tests.providers.wire_server import Answer, WireServer
@@ -19,24 +18,6 @@ need_chromium()
 
 LOOKS = [(None, "light"), (None, "dark"), ("light", "light"), ("dark", "dark"), ("dark-high-contrast", "dark")]
 """JupyterLab's themes, and none, which is how other pages are; each with what the browser is set to."""
-
-
-@pytest.fixture(scope="module")
-def records() -> dict[str, dict[str, Any]]:
-    return states()
-
-
-@pytest.fixture(scope="module")
-def still(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StillPage]:
-    still = StillPage(chromium, build(tmp_path_factory.mktemp("view")))
-    yield still
-    still.page.context.close()
-
-
-@pytest.fixture(autouse=True)
-def as_usual(still: StillPage) -> None:
-    still.page.set_viewport_size({"width": 1000, "height": 900})
-    still.page.emulate_media(color_scheme="light", forced_colors="none", reduced_motion="no-preference")
 
 
 def is_live(record: dict[str, Any]) -> bool:

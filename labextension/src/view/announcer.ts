@@ -7,6 +7,8 @@ import { oneLine, wholeUpTo } from "./text";
 
 /** Milliseconds from one report of what goes on to the next. */
 const PAUSE = 4000;
+/** Milliseconds after which a line has been taken up. */
+const HEARD = 10_000;
 /** So much of an answer is read out: the rest is on the page. */
 const LONGEST_ANSWER = 1000;
 
@@ -56,10 +58,10 @@ export class Announcer {
 
   /** Says what a person has brought about, at once. */
   say(text: string): void {
-    this.#polite.append(h("p", {}, text));
-    while (this.#polite.childElementCount > 3) {
-      this.#polite.firstElementChild?.remove();
-    }
+    const line = h("p", {}, text);
+    this.#polite.append(line);
+    // Who reads on by cursor does not find it a second time.
+    setTimeout(() => line.remove(), HEARD);
   }
 
   dispose(): void {
