@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from op_jupyter.context import (
     AgentContext,
+    CurrentRun,
     OnApproval,
     _current_context,
     _current_run,
@@ -128,8 +129,16 @@ def context_for(
         get_steering_messages=_queue("steering", arguments.get("get_steering_messages")),
         get_follow_up_messages=_queue("follow_up", arguments.get("get_follow_up_messages")),
         on_approval=arguments.get("on_approval") or (outer.on_approval if outer else host.ask),
+        always_allowed=_always_allowed(parent, arguments),
         capture=outer.capture if outer else runtime.capture,
     )
+
+
+def _always_allowed(parent: CurrentRun | None, arguments: ExecArguments) -> set[AgentTool]:
+    """What has been allowed in the run around, unless somebody else is asked in this one."""
+    if parent is None or arguments.get("on_approval"):
+        return set()
+    return set(parent.context.always_allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from op_jupyter.control import RunControl
 from op_jupyter.errors import ErrorKind
@@ -21,7 +21,7 @@ from op_jupyter.tools.registry import AgentTool
 
 Emit = Callable[[AgentEvent], None]
 GetMessages = Callable[[], list[UserMessage]]
-OnApproval = Callable[[ToolCall, AgentTool], bool]
+OnApproval = Callable[[ToolCall, AgentTool], bool | Literal["always"]]
 Capture = Callable[[Callable[[dict[str, Any]], None]], contextlib.AbstractContextManager[None]]
 
 
@@ -38,9 +38,10 @@ class AgentContext:
 
     `pending` is what the next request says, beginning with the prompt. `tools` are offered; `deferred` are offered by
     name only, until they are loaded. `objection` says what is wrong with a last reply, in words for the model; it is
-    heard once. `error_kind` is that of the last reply. `runtime` is what a function gets that asks for one. `values`
-    takes what each function returned, by call id. `capture` catches what a function writes while it runs, and hands
-    it on as notebook outputs.
+    heard once. `error_kind` is that of the last reply. `runtime` is what a function gets that asks for one.
+    `always_allowed` are the functions that a person lets run in this run without being asked again. `values` takes what
+    each function returned, by call id. `capture` catches what a function writes while it runs, and hands it on as
+    notebook outputs.
     """
 
     run_id: str
@@ -64,6 +65,7 @@ class AgentContext:
     on_approval: OnApproval
     parent_call_id: str | None
     depth: int
+    always_allowed: set[AgentTool]
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     error_kind: ErrorKind | None = None
     capture: Capture

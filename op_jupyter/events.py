@@ -277,12 +277,16 @@ class AgentEventRetry(_AgentEvent):
     kind: Literal["retry"] = "retry"
 
 
+Approval = Literal["approved", "always", "denied", "earlier"]
+"""`"always"`: this call, and later ones of its function in the same run; `"earlier"`: one of the latter, not asked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEventApproval(_AgentEvent):
-    """A person is asked whether `call` may run, or has answered."""
+    """A person is asked whether `call` may run, or has answered, or had answered for all calls of its function."""
 
     call: ToolCall
-    state: Literal["asked", "approved", "denied"]
+    state: Literal["asked"] | Approval
     kind: Literal["approval"] = "approval"
 
 

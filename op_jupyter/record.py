@@ -25,6 +25,7 @@ from op_jupyter.events import (
     AgentEventToolUpdate,
     AgentEventTurnEnd,
     AgentEventTurnStart,
+    Approval,
     RunStopReason,
     ToolOutcome,
     apply_update,
@@ -58,13 +59,17 @@ class AssistantStep:
 
 @dataclass(slots=True, kw_only=True)
 class CallStep:
-    """A call and its answer. `output` is what the function wrote, as notebook outputs (nbformat)."""
+    """A call and its answer. `output` is what the function wrote, as notebook outputs (nbformat).
+
+    `approval` is how it came to be allowed or refused, where it needs approval.
+    """
 
     round: int
     call: ToolCall
     started: float
     state: Literal["running", "waiting"] | ToolOutcome = "running"
     output: list[dict[str, Any]] = field(default_factory=list)
+    approval: Approval | None = None
     result: ToolResultMessage | None = None
     ended: float | None = None
     kind: Literal["call"] = "call"
@@ -249,7 +254,11 @@ def fold(root: Run, event: AgentEvent) -> None:
         case AgentEventApproval():
             call = _call(run, event.call.id)
             # How long a person thought about it is not the time that the call took.
-            call.state, call.started = ("waiting" if event.state == "asked" else "running"), event.time
+            call.started = event.time
+            if event.state == "asked":
+                call.state = "waiting"
+            else:
+                call.state, call.approval = "running", event.state
         case AgentEventSteering():
             _steer(run, event)
         case _:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from op_jupyter.context import AgentContext, CurrentRun, Emit, under
 from op_jupyter.control import RunControl
@@ -17,6 +17,7 @@ from op_jupyter.events import (
     AgentEventToolEnd,
     AgentEventToolStart,
     AgentEventToolUpdate,
+    Approval,
     ToolOutcome,
 )
 from op_jupyter.messages import InputBlock, TextContent, ToolCall, ToolResultMessage
@@ -99,18 +100,30 @@ def _prepare(context: AgentContext, call: ToolCall) -> tuple[AgentTool, dict[str
 
 def _is_approved(context: AgentContext, call: ToolCall, tool: AgentTool, control: RunControl, emit: Emit) -> bool:
     """Whether a person lets `call` run. A run that is stopped meanwhile does not wait for the answer."""
+
+    def tell(state: Literal["asked"] | Approval) -> None:
+        emit(AgentEventApproval(**context.where, call=call, state=state))
+
+    if tool in context.always_allowed:
+        tell("earlier")
+        return not control.aborted
     try:
-        emit(AgentEventApproval(**context.where, call=call, state="asked"))
+        tell("asked")
         allowed: object = control.interruptible(lambda: context.on_approval(call, tool))
     except BaseException:
         if control.aborted:
             return False
         raise
-    if not isinstance(allowed, bool):
-        # A coroutine that nobody awaits would be a yes.
-        raise TypeError(f"on_approval returns True or False, not {allowed!r}")
-    emit(AgentEventApproval(**context.where, call=call, state="approved" if allowed else "denied"))
-    return allowed and not control.aborted
+    match allowed:
+        case bool():
+            tell("approved" if allowed else "denied")
+        case str("always"):
+            context.always_allowed.add(tool)
+            tell("always")
+        case _:
+            # A coroutine that nobody awaits would be a yes.
+            raise TypeError(f"on_approval returns True, False or 'always', not {allowed!r}")
+    return bool(allowed) and not control.aborted
 
 
 def _run_tool(

@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 import pytest
 
-from op_jupyter import RunAborted, Runtime, agentic_function, function
+from op_jupyter import Run, RunAborted, Runtime, agentic_function, function
 from op_jupyter.context import _current_run
 from op_jupyter.events import AgentEvent, AgentEventApproval
 from op_jupyter.messages import ToolCall, ToolResultMessage
@@ -85,7 +85,7 @@ def test_arguments_that_do_not_fit_are_not_shown_to_anybody() -> None:
 @pytest.mark.parametrize(("answer", "shown"), [("no", "'no'"), (numpy.True_, "np.True_")])
 def test_an_answer_that_is_no_bool_is_not_a_yes(answer: Any, shown: str) -> None:
     runtime = asks("a")
-    with pytest.raises(TypeError, match=f"on_approval returns True or False, not {shown}"):
+    with pytest.raises(TypeError, match=f"on_approval returns True, False or 'always', not {shown}"):
         runtime.exec("Go", on_approval=lambda call, tool: answer)
     assert deleted == []
     # One result for every call, whatever happens.
@@ -110,6 +110,68 @@ def test_a_nested_run_asks_whoever_the_outer_one_asks_unless_it_says_otherwise()
     ]
     runtime = Runtime(model=scripted(replies), tools=[clean])
     assert runtime.exec("Go", on_approval=lambda call, tool: True) == "Done."
+    assert deleted == ["a"]
+
+
+def approvals(run: Run) -> list[str | None]:
+    return [step.approval for step in run.steps if isinstance(step, CallStep)]
+
+
+def test_always_holds_for_the_function_in_the_run_and_in_those_nested_in_it_and_no_further() -> None:
+    @function(requires_approval=True, expose=False)
+    def rename(name: str) -> str:
+        """Rename a table."""
+        return f"{name} has another name"
+
+    @agentic_function(expose=False)
+    def clean(name: str, runtime: Runtime) -> str:
+        """Clean up."""
+        return runtime.exec(name, tools=[delete])
+
+    asked: list[tuple[str, str]] = []
+
+    def answer(call: ToolCall, tool: AgentTool) -> bool | Literal["always"]:
+        asked.append((call.name, call.arguments["name"]))
+        return "always" if call.arguments["name"] in ("b", "e") else True
+
+    replies: list[Any] = [
+        [call("delete", name="a"), call("delete", name="b"), call("delete", name="c"), call("rename", name="c")],
+        [call("clean", name="d")],
+        [call("delete", name="d")],
+        "d done",
+        "Done.",
+    ]
+    runtime = Runtime(model=scripted(replies), tools=[delete, rename, clean])
+    runtime.exec("Go", on_approval=answer)
+    assert asked == [("delete", "a"), ("delete", "b"), ("rename", "c")]
+    assert deleted == ["a", "b", "c", "d"]
+    run = runtime.last_run
+    assert run is not None
+    assert approvals(run) == ["approved", "always", "earlier", "approved", None]
+    ((nested,),) = run.children.values()
+    assert approvals(nested) == ["earlier"]
+    assert Run.from_json(run.to_json()) == run
+
+    # Said in a nested run, it does not reach the run around; and the next run asks again.
+    asked.clear()
+    replies = [[call("clean", name="e")], [call("delete", name="e")], "e done", [call("delete", name="f")], "Done."]
+    Runtime(model=scripted(replies), tools=[delete, clean]).exec("Go", on_approval=answer)
+    assert asked == [("delete", "e"), ("delete", "f")]
+
+
+def test_where_a_nested_run_asks_somebody_else_the_outer_always_does_not_count() -> None:
+    @agentic_function(expose=False)
+    def clean(name: str, runtime: Runtime) -> str:
+        """Clean up."""
+        return runtime.exec(name, tools=[delete], on_approval=lambda call, tool: False)
+
+    replies: list[Any] = [
+        [call("delete", name="a"), call("clean", name="b")],
+        [call("delete", name="b")],
+        "No.",
+        "Done.",
+    ]
+    Runtime(model=scripted(replies), tools=[delete, clean]).exec("Go", on_approval=lambda call, tool: "always")
     assert deleted == ["a"]
 
 

@@ -3,7 +3,7 @@
 import type { KernelMessage } from "@jupyterlab/services";
 import { type KernelConnection, KernelMessages, newId } from "./kernel_messages";
 import type { Run } from "./view/record";
-import type { Batch, Link, Listener, Snapshot, Transport } from "./view/transport";
+import type { Answer, Batch, Link, Listener, Snapshot, Transport } from "./view/transport";
 
 /** The finished run as an output. */
 export interface Bundle {
@@ -88,8 +88,8 @@ export class KernelTransport implements Transport {
     }
   }
 
-  async approve(runId: string, callId: string, allow: boolean): Promise<void> {
-    await this.#request({ type: "approve", run_id: runId, call_id: callId, allow });
+  async approve(runId: string, callId: string, answer: Answer): Promise<void> {
+    await this.#request({ type: "approve", run_id: runId, call_id: callId, allow: answer });
   }
 
   async snapshot(): Promise<Snapshot> {

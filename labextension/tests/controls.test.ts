@@ -105,11 +105,11 @@ test("a message that does not arrive says so and why, and is still there when th
   transport.steer.mockRejectedValue(new Error("The kernel did not answer within 5 s."));
   type("hello");
   await settled();
-  expect(sent()).toEqual(["hello not delivered: The kernel did not answer within 5 s."]);
+  expect(sent()).toEqual(["hello not delivered: The kernel did not answer within 5 s. Take back"]);
 
   send({ op: "set", run_id: "root", fields: { stop_reason: "stop" } });
   expect(find(".controls").hidden).toBe(false);
-  expect(sent()).toHaveLength(1);
+  expect(sent()).toEqual(["hello not delivered: The kernel did not answer within 5 s."]);
 });
 
 test("Stop says what it waits for", async () => {
@@ -149,6 +149,27 @@ test("a call that waits shows its arguments in full, and is approved or denied o
   send(step(call("a", { state: "running" })));
   expect(card.querySelector("button")).toBeNull();
   expect(root.activeElement).toBe(card.querySelector("summary"));
+});
+
+test("always is given for the call and what it means stands beside the button", async () => {
+  transport.approve.mockResolvedValue();
+  send(step(call("a", { state: "waiting" })));
+  const always = find(".always");
+  expect(always.textContent).toBe("Always for this run");
+  expect(root.getElementById(always.getAttribute("aria-describedby") ?? "")?.textContent).toBe(
+    "Always: this call and every later call of do_a in this run, and in the runs nested in it, without asking again.",
+  );
+
+  always.click();
+  expect(transport.approve.mock.calls).toEqual([["root", "a", "always"]]);
+
+  send(step(call("a", { state: "ok", approval: "always" })));
+  send(step(call("b", { state: "ok", approval: "earlier" }), record.steps.length + 1));
+  for (const key of ["a", "b"]) {
+    find(`[data-key="${key}"] > summary`).click();
+  }
+  expect(find('[data-key="a"]').textContent).toContain("Approved by you, with all later calls of do_a in this run.");
+  expect(find('[data-key="b"]').textContent).toContain("Not asked: you had approved all calls of do_b in this run.");
 });
 
 test("an approval that does not arrive can be given again", async () => {

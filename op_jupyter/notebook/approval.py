@@ -14,7 +14,7 @@ from IPython.core.error import StdinNotImplementedError
 
 from op_jupyter.context import OnApproval, _current_run
 from op_jupyter.messages import ToolCall
-from op_jupyter.notebook.channel import Channel
+from op_jupyter.notebook.channel import Answer, Channel
 from op_jupyter.redact import redact
 from op_jupyter.tools.registry import AgentTool
 
@@ -25,7 +25,7 @@ def ask_in_card(channel: Channel) -> OnApproval:
     Somebody is taken to be there up to ten minutes after the last sign of a view.
     """
 
-    def ask(call: ToolCall, tool: AgentTool) -> bool:
+    def ask(call: ToolCall, tool: AgentTool) -> Answer:
         current = _current_run.get()
         assert current is not None
         with channel.asking(current.context.run_id, call.id) as answer:
@@ -37,13 +37,16 @@ def ask_in_card(channel: Channel) -> OnApproval:
     return ask
 
 
-def ask_with_input(call: ToolCall, tool: AgentTool) -> bool:
+def ask_with_input(call: ToolCall, tool: AgentTool) -> Answer:
     """Asks in a line of input, where the front end takes any; else nobody is there, and the call may not run."""
     if threading.current_thread() is not threading.main_thread():
         return False  # the kernel takes input in its main thread only
     arguments = json.dumps(call.arguments, ensure_ascii=True)
     try:
-        answer = input(f"Let {call.name} run with {redact(arguments)}? [y/N] ")
+        typed = input(
+            f"Let {call.name} run with {redact(arguments)}? [y/N, or a: it and all later calls of it in this run] "
+        )
     except (StdinNotImplementedError, OSError, EOFError):
         return False
-    return str(answer).strip().lower() in ("y", "yes")
+    answer = str(typed).strip().lower()
+    return "always" if answer in ("a", "always") else answer in ("y", "yes")

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal
 
 from op_jupyter.emit import Emitter
 from op_jupyter.errors import RunError
@@ -29,6 +29,9 @@ FIRST_VIEW = 5.0
 """Seconds after the start of a run in which a view of it is expected."""
 ATTENDED = 600.0
 """Seconds after the last sign of a view for which somebody is taken to be there. A view gives one every minute."""
+
+Answer = bool | Literal["always"]
+"""Whether a call may run; `"always"`, that later ones of its function may, too."""
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ class Channel:
         self._received = False
         self._started = time.monotonic()
         self._heard: float | None = None
-        self._asked: dict[tuple[str, str], Future[bool]] = {}
+        self._asked: dict[tuple[str, str], Future[Answer]] = {}
 
     # ------------------------------------------------------------ from the loop
 
@@ -154,7 +157,7 @@ class Channel:
         return self._started + FIRST_VIEW if self._heard is None else self._heard + ATTENDED
 
     @contextlib.contextmanager
-    def asking(self, run_id: str, call_id: str) -> Iterator[Future[bool]]:
+    def asking(self, run_id: str, call_id: str) -> Iterator[Future[Answer]]:
         """Where the answer of a person comes, who is asked whether this call may run, until the end of the block."""
         answer = self._asked[run_id, call_id] = Future()
         try:
@@ -194,7 +197,7 @@ class Channel:
                 answer = self._asked.pop((str(request.get("run_id")), str(request.get("call_id"))), None)
                 if answer is None:
                     return {"ok": False, "reason": "This call does not wait for an answer here."}
-                answer.set_result(request.get("allow") is True)
+                answer.set_result("always" if request.get("allow") == "always" else request.get("allow") is True)
                 return {"ok": True}
             case "here":
                 return {"ok": True}

@@ -6,11 +6,13 @@ Not for those of other folders: an event loop runs in the main thread for as lon
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.lab import PATIENCE, Lab, browser, end_kernels, jupyter
+from tests.browser.still import StillPage, build, states
 from tests.providers.wire_server import WireServer
 
 
@@ -53,3 +55,24 @@ def page(chromium: Browser) -> Iterator[Page]:
     yield context.new_page()
     context.close()
     end_kernels()
+
+
+@pytest.fixture(scope="package")
+def records() -> dict[str, dict[str, Any]]:
+    """A run in each state that one can be in, by the name of the state."""
+    return states()
+
+
+@pytest.fixture(scope="package")
+def _still(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StillPage]:
+    still = StillPage(chromium, build(tmp_path_factory.mktemp("view")))
+    yield still
+    still.page.context.close()
+
+
+@pytest.fixture
+def still(_still: StillPage) -> StillPage:
+    """A page that shows records, as large and as coloured as pages mostly are."""
+    _still.page.set_viewport_size({"width": 1000, "height": 900})
+    _still.page.emulate_media(color_scheme="light", forced_colors="none", reduced_motion="no-preference")
+    return _still

@@ -58,7 +58,7 @@ def test_one_call_is_approved_and_one_denied_with_the_arguments_in_full(page: Pa
     deny = page.locator(".call[data-state=waiting]").get_by_role("button", name="Deny", exact=True)
     deny.focus()
     page.keyboard.press("Enter")
-    page.get_by_text("All clean.").wait_for()
+    notebook.text("All clean.").wait_for()
     expect(page.locator(".call[data-state=not_run]")).to_contain_text(REFUSED)
     assert notebook.kernel_value("deleted") == ["sales"]
     results = [message["content"] for message in wire.asked[-1].body["messages"] if message["role"] == "tool"]

@@ -145,7 +145,7 @@ def test_a_run_is_legible_in_both_themes_in_a_narrow_window_and_at_twice_the_siz
         lab.touch("pictures")
         for shown in (page, narrow):
             shown.bring_to_front()
-            shown.get_by_text("December 2026 was").wait_for()
+            shown.get_by_text("December 2026 was").first.wait_for()
             shown.get_by_label("Message to the agent").wait_for(state="hidden")
             read(shown, OUTPUT)
         take(narrow, "done-narrow")

@@ -42,7 +42,7 @@ def test_a_run_is_seen_steered_and_stopped_in_the_widget(page: Page, plain_lab: 
     notebook.text("delivered in round 2").wait_for()
     notebook.text("Half a").wait_for()
     gate.set()
-    page.get_by_text("Half a sentence.").wait_for()
+    notebook.text("Half a sentence.").wait_for()
     # The finished run is HTML, and nothing of the widget is left.
     saved = notebook.saved("Half a sentence.")
     assert "widget" not in saved and '"live"' not in saved

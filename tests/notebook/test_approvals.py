@@ -11,6 +11,7 @@ from tests.notebook.raw_kernel import Kernel, View, wait_until_a_function_is, wa
 ASKS = "[call('delete', name='a')]"
 RESULT = "[m.text for m in default_runtime().last_run.messages if m.kind == 'tool_result'][0]"
 REFUSED = "Not run: this call was not approved."
+PROMPT = 'Let delete run with {"name": "a"}? [y/N, or a: it and all later calls of it in this run] '
 
 
 def run_id(view: View) -> str:
@@ -63,7 +64,7 @@ def test_a_front_end_without_a_view_is_asked_in_a_line_of_input(kernel: Kernel, 
     )
     cell = kernel.start("%%agent --model any:one --tools delete\ngo", allow_stdin=True)
     asked = kernel.client.get_stdin_msg(timeout=10)
-    assert asked["content"]["prompt"] == 'Let delete run with {"name": "a"}? [y/N] '
+    assert asked["content"]["prompt"] == PROMPT
     # A view that comes only now is told the truth.
     late = View(kernel, None)
     call = wait_until_a_function_is("waiting", late)
@@ -72,6 +73,31 @@ def test_a_front_end_without_a_view_is_asked_in_a_line_of_input(kernel: Kernel, 
     assert kernel.reply(cell)["status"] == "ok"
     assert kernel.value(RESULT) == repr(result)
     assert kernel.run("channel.FIRST_VIEW = 5.0")["status"] == "ok"
+
+
+TWICE = "[call('delete', name='a'), call('delete', name='b')]"
+APPROVALS = "[s.approval for s in default_runtime().last_run.steps if s.kind == 'call']"
+
+
+def test_always_in_the_card_lets_the_later_calls_run_without_asking(kernel: Kernel) -> None:
+    cell, view, _ = watched_run(kernel, TWICE, "'Done.'", tools="delete")
+    call = wait_until_a_function_is("waiting", view)
+    assert view.ask("approve", run_id=run_id(view), call_id=call["id"], allow="always")["ok"]
+    assert kernel.reply(cell)["status"] == "ok"
+    assert kernel.value("returned") == "['a', 'b']"
+    assert kernel.value(APPROVALS) == "['always', 'earlier']"
+    view.ask("final")
+
+
+def test_always_in_a_line_of_input_is_not_asked_again(kernel: Kernel) -> None:
+    cell = kernel.start(
+        f"from op_jupyter import Runtime\nRuntime(model=scripted([{TWICE}, 'Done.']), tools=[delete]).exec('go')",
+        allow_stdin=True,
+    )
+    kernel.client.get_stdin_msg(timeout=10)
+    kernel.client.input("a")
+    assert kernel.reply(cell)["status"] == "ok"
+    assert kernel.value("returned") == "['a', 'b']"
 
 
 def test_without_a_front_end_nothing_waits_and_nothing_runs(kernel: Kernel) -> None:

@@ -92,6 +92,8 @@ export interface CallStep {
   call: ToolCall;
   state: "running" | "waiting" | "ok" | "error" | "skipped" | "not_run" | "interrupted";
   output: Output[];
+  /** How the call came to be allowed or refused, where it needs approval; `earlier`: by an `always` before it. */
+  approval?: "approved" | "always" | "denied" | "earlier" | null;
   result: ToolResultMessage | null;
   started?: number;
   ended?: number | null;

@@ -61,7 +61,7 @@ function drawRound(run: Run, round: number, live?: Live): HTMLElement {
   const isGone = gone !== undefined && !steps.length;
   const element = h(
     "section",
-    { class: "round", "aria-label": `Round ${round}` },
+    { class: "round", role: "group", "aria-label": `Round ${round}` },
     h("span", { class: "gutter", "aria-hidden": "true" }, isGone ? "" : String(round)),
     ...steps,
     ...(gone?.[1] === round ? [h("p", { class: "note" }, sayLeftOut(gone))] : []),

@@ -1,5 +1,7 @@
 /** The style of the view. Outside of Jupyter the browser's own colours stand in, which follow a dark theme too. */
 
+import { PERSON_STYLE } from "./person_style";
+
 export const STYLE = `
 :host {
   display: block;
@@ -11,7 +13,7 @@ export const STYLE = `
   --line: var(--jp-border-color2, color-mix(in srgb, currentcolor 25%, transparent));
   --shade: var(--jp-layout-color2, color-mix(in srgb, currentcolor 6%, transparent));
   --quiet: var(--jp-content-font-color2, color-mix(in srgb, currentcolor 70%, transparent));
-  --bad: var(--jp-error-color1, light-dark(#b3261e, #f2b8b5));
+  --bad: color-mix(in srgb, var(--jp-error-color1, light-dark(#b3261e, #f2b8b5)) 85%, var(--ink));
 }
 .head { color: var(--quiet); display: flex; flex-wrap: wrap; font-size: 0.85em; gap: 0 0.5em; }
 .head > * + :not(.outcome)::before { content: "· "; content: "· " / ""; }
@@ -171,4 +173,4 @@ pre span { color: color-mix(in srgb, var(--hue, var(--ink)) 75%, var(--ink)); }
 .hljs-subst, .hljs-params { --hue: var(--ink); }
 pre.note { color: inherit; font-size: 0.92em; }
 img { display: block; max-height: 24em; max-width: 100%; object-fit: contain; object-position: left; }
-`;
+${PERSON_STYLE}`;

@@ -31,13 +31,16 @@ export interface Listener {
   onBatches(batches: Batch[]): void;
 }
 
+/** Whether a call may run; `always`: the later ones of its function in this run, too, without asking again. */
+export type Answer = boolean | "always";
+
 /** Every request is answered, or rejected with an error that says why not. */
 export interface Transport {
   readonly link: Link;
   connect(listener: Listener): void;
   steer(text: string): Promise<"queued" | "undelivered">;
   stop(): Promise<void>;
-  approve(runId: string, callId: string, allow: boolean): Promise<void>;
+  approve(runId: string, callId: string, answer: Answer): Promise<void>;
   snapshot(): Promise<Snapshot>;
   dispose(): void;
 }

@@ -1,5 +1,6 @@
 /** One call of a function: its arguments, what it wrote, the runs nested in it, and its result. */
 
+import { drawApproved } from "../approval";
 import { drawBlock, drawOutput, pretty } from "../blocks";
 import { drawTime } from "../clock";
 import { copyable } from "../copy";
@@ -47,6 +48,7 @@ export function drawCall(step: CallStep, nested: () => Node[], approval: () => N
     // What a person says yes to is seen in full.
     ...(isWholeInLine && state !== "waiting" ? [] : [part("Arguments", drawArguments(step))]),
     ...(state === "waiting" ? approval() : []),
+    ...drawApproved(step),
     ...(output.length ? [part("Output", ...output.map((item) => drawOutput(item, call.name)))] : []),
     ...nested(),
     ...(result
