@@ -26,8 +26,11 @@ def is_live(record: dict[str, Any]) -> bool:
 
 def open_all(page: Page) -> None:
     page.evaluate(
-        "() => (document.querySelector('main > div').shadowRoot ?? document)"
-        ".querySelectorAll('details').forEach((details) => { details.open = true })"
+        """() => {
+            const root = document.querySelector("main > div").shadowRoot ?? document;
+            const next = () => root.querySelector("details:not([open]) > summary");
+            while (next()) next().click();
+        }"""
     )
 
 

@@ -12,7 +12,7 @@ export const STYLE = `
   --ink: var(--jp-content-font-color1, CanvasText);
   --line: var(--jp-border-color2, color-mix(in srgb, currentcolor 25%, transparent));
   --shade: var(--jp-layout-color2, color-mix(in srgb, currentcolor 6%, transparent));
-  --quiet: var(--jp-content-font-color2, color-mix(in srgb, currentcolor 70%, transparent));
+  --quiet: var(--jp-content-font-color2, color-mix(in srgb, CanvasText 75%, Canvas));
   --bad: color-mix(in srgb, var(--jp-error-color1, light-dark(#b3261e, #f2b8b5)) 85%, var(--ink));
 }
 .head { color: var(--quiet); display: flex; flex-wrap: wrap; font-size: 0.85em; gap: 0 0.5em; }
@@ -80,7 +80,7 @@ export const STYLE = `
 .past > .round { margin-block-start: 0.4em; }
 .folding { display: flex; gap: 0.4em; margin-inline-start: auto; }
 .head > .folding::before { content: none; }
-.fold { border: 0; color: var(--quiet); padding: 0 0.2em; text-decoration: underline; }
+.fold { border-color: transparent; color: var(--quiet); padding: 0 0.2em; text-decoration: underline; }
 .call > summary {
   align-items: baseline; display: grid; gap: 0 0.6em; grid-template-columns: 1em minmax(0, 5fr) minmax(0, 6fr) auto 4em 1em;
 }
