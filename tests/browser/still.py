@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 
 from op_jupyter import RunError, Runtime, agentic_function, function
 from op_jupyter.events import AgentEvent, AgentEventApproval, AgentEventMessageUpdate, AgentEventSteering, BlockDelta
-from op_jupyter.messages import TextContent, ThinkingContent, ToolCall
+from op_jupyter.messages import ToolCall
 from op_jupyter.notebook.bundle import MIME_TYPE, mime_bundle
 from op_jupyter.notebook.patches import as_json
 from op_jupyter.record import Run
@@ -136,7 +136,7 @@ def states() -> dict[str, dict[str, Any]]:
     runtime = Runtime(model=scripted([[call("count_missing", column="a")]] * 3), tools=tools)
     runtime.exec("Again and again", max_iterations=2)
     caught["the cap"] = saved(runtime)
-    reply: Any = [ThinkingContent("Hm, *what* now?"), TextContent("I look."), call("count_missing", column="a")]
+    reply = ["I look.", call("count_missing", column="a")]
     runtime = Runtime(model=scripted([reply, RunError("The key was refused.", kind="auth")]), tools=tools)
     try:
         runtime.exec("Now")

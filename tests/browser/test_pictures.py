@@ -6,11 +6,13 @@ What a test can say of them: each text stands out from what is behind it, and no
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page
 
 from tests.browser.lab import Lab, Notebook, calls, export, need_chromium, read, says
+from tests.browser.still import StillPage
 from tests.providers.chat_wire import DONE, call_delta, chunk, event
 from tests.providers.wire_server import Answer, WireServer
 
@@ -166,3 +168,24 @@ def test_a_run_is_legible_in_both_themes_in_a_narrow_window_and_at_twice_the_siz
         take(narrow, f"export-{theme}")
     narrow.set_viewport_size({"width": 400, "height": 3000})
     take(narrow, "export-narrow")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_state_of_a_run_is_legible_as_it_is_shown_first_and_as_html(
+    still: StillPage, records: dict[str, dict[str, Any]], theme: Literal["light", "dark"]
+) -> None:
+    still.page.emulate_media(color_scheme=theme)
+    for state, record in records.items():
+        still.show(record, live="html" not in record, theme=theme)
+        keep(still.page, f"{state}-{theme}")
+        if "html" in record:
+            still.show_html(record["html"], theme)
+            keep(still.page, f"{state}-html-{theme}")
+
+
+def keep(page: Page, name: str) -> None:
+    """Keep a picture of a still page, and judge what it shows."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.locator("main").screenshot(path=PICTURES / f"{name}.png")
+    found = page.locator("main > *").evaluate(JUDGE)
+    assert (found["faint"], found["cut"]) == ([], []), name

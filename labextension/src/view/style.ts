@@ -80,6 +80,8 @@ export const STYLE = `
 .past > .round { margin-block-start: 0.4em; }
 .folding { display: flex; gap: 0.4em; margin-inline-start: auto; }
 .head > .folding::before { content: none; }
+/* Those of the whole run do it for the runs in it too. */
+.run .run > .head > .folding { display: none; }
 .fold { border-color: transparent; color: var(--quiet); padding: 0 0.2em; text-decoration: underline; }
 .call > summary {
   align-items: baseline; display: grid; gap: 0 0.6em; grid-template-columns: 1em minmax(0, 5fr) minmax(0, 6fr) auto 4em 1em;
