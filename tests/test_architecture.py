@@ -51,7 +51,8 @@ MAY_IMPORT = {
     "current": {"context", "runtime", "tools.decorators"},
     "testing": {"providers.scripted"},
     "pytest_plugin": set(),
-    "notebook.bundle": VALUES | {"record", "notebook.static_*"},
+    "notebook.bundle": VALUES | {"record", "notebook.prices", "notebook.static_*"},
+    "notebook.prices": VALUES,
     "notebook.static_*": VALUES | {"record", "notebook.static_*"},
     "notebook.widget": VALUES | {"record"},
     # Recording is something that the notebook does to a model.

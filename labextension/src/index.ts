@@ -1,4 +1,9 @@
+import { commandsPlugin } from "./commands";
+import { highlightPlugin } from "./highlight";
 import { mimePlugin } from "./mime";
+import { notifyPlugin } from "./notify";
 import { reattachPlugin } from "./reattach";
+import { runsPlugin } from "./runs";
+import { statusPlugin } from "./status";
 
-export default [mimePlugin, reattachPlugin];
+export default [runsPlugin, mimePlugin, reattachPlugin, highlightPlugin, commandsPlugin, statusPlugin, notifyPlugin];

@@ -1,29 +1,33 @@
 /** JupyterLab and Notebook 7 as a host: draws the run that stands in an output, with a kernel or without. */
 
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
-import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
 import { type IRenderMime, IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import { Widget } from "@lumino/widgets";
-import { liveRunId, MIME_TYPE, replaceOutput, runIn } from "./outputs";
-import { type Bundle, KernelTransport } from "./transport";
+import type { Notebook } from "./cells";
+import type { LiveRun } from "./live_run";
+import { liveRunId, MIME_TYPE, runIn } from "./outputs";
+import { IRuns, type Runs } from "./runs";
+import type { Bundle } from "./transport";
 import { mount, type View } from "./view/mount";
 import type { Run } from "./view/record";
+import type { Transport } from "./view/transport";
 
 /** Before the widget's own renderer, which is at -10. */
 const RANK = -20;
 
 class RunRenderer extends Widget implements IRenderMime.IRenderer {
-  #tracker: INotebookTracker | null;
+  #runs: Runs | null;
   #view: View | undefined;
   #run: Run | undefined;
   /** The run that goes on, while it is shown. */
   #runId: string | undefined;
-  #panel: NotebookPanel | undefined;
-  #transport: KernelTransport | undefined;
+  #notebook: Notebook | undefined;
+  #live: LiveRun | undefined;
+  #line: Transport | undefined;
 
-  constructor(tracker: INotebookTracker | null) {
+  constructor(runs: Runs | null) {
     super();
-    this.#tracker = tracker;
+    this.#runs = runs;
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -36,8 +40,6 @@ class RunRenderer extends Widget implements IRenderMime.IRenderer {
     this.#runId = runId;
     if (this.#view && runId === undefined) {
       this.#view.update(this.#run);
-      // The kernel sends the finished run until one of its views has it.
-      this.#transport?.finish();
       this.#disconnect();
     } else {
       this.#disconnect();
@@ -59,35 +61,36 @@ class RunRenderer extends Widget implements IRenderMime.IRenderer {
 
   /** Goes live once the output is on the page and its notebook has a kernel. */
   #connect(): void {
-    if (this.#runId === undefined || !this.isAttached || this.#panel) {
+    if (this.#runId === undefined || !this.isAttached || this.#notebook) {
       return;
     }
-    this.#panel = this.#tracker?.find((panel) => panel.node.contains(this.node));
-    this.#panel?.sessionContext.kernelChanged.connect(this.#onKernel, this);
+    this.#notebook = this.#runs?.panelAround(this.node)?.context;
+    this.#notebook?.sessionContext.kernelChanged.connect(this.#onKernel, this);
     this.#onKernel();
   }
 
   #onKernel(): void {
-    const panel = this.#panel;
-    const kernel = panel?.sessionContext.session?.kernel;
-    const runId = this.#runId;
     // A second kernel knows nothing of the run.
-    if (!kernel || !panel || !this.#run || runId === undefined || this.#transport) {
+    if (!this.#notebook || !this.#run || this.#runId === undefined || this.#line) {
       return;
     }
-    const transport = new KernelTransport(kernel, runId, (bundle) => {
-      replaceOutput(panel, runId, bundle);
-      transport.finish();
-    });
-    this.#transport = transport;
-    this.#view = mount(this.node, this.#run, transport);
+    this.#live = this.#runs?.join(this.#notebook, this.#runId);
+    if (this.#live) {
+      this.#line = this.#live.line();
+      this.#view = mount(this.node, this.#run, this.#line);
+      this.#live.view = this.#view;
+    }
   }
 
   #disconnect(): void {
-    this.#transport?.dispose();
-    this.#transport = undefined;
-    this.#panel?.sessionContext.kernelChanged.disconnect(this.#onKernel, this);
-    this.#panel = undefined;
+    if (this.#live && this.#live.view === this.#view) {
+      this.#live.view = undefined;
+    }
+    this.#live = undefined;
+    this.#line?.dispose();
+    this.#line = undefined;
+    this.#notebook?.sessionContext.kernelChanged.disconnect(this.#onKernel, this);
+    this.#notebook = undefined;
   }
 }
 
@@ -96,9 +99,9 @@ export const mimePlugin: JupyterFrontEndPlugin<void> = {
   description: "Renders the runs of agent cells.",
   autoStart: true,
   requires: [IRenderMimeRegistry],
-  optional: [INotebookTracker],
-  activate: (_app, registry: IRenderMimeRegistry, tracker: INotebookTracker | null) => {
-    const createRenderer = () => new RunRenderer(tracker);
+  optional: [IRuns],
+  activate: (_app, registry: IRenderMimeRegistry, runs: Runs | null) => {
+    const createRenderer = () => new RunRenderer(runs);
     // Safe, since the view makes text of whatever a model says: an untrusted notebook shows its runs too.
     registry.addFactory({ safe: true, mimeTypes: [MIME_TYPE], createRenderer }, RANK);
   },

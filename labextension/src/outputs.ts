@@ -1,8 +1,7 @@
 /** Where a run stands in a notebook, and how it is put there. */
 
-import type { ICodeCellModel } from "@jupyterlab/cells";
 import type { IOutput } from "@jupyterlab/nbformat";
-import type { NotebookPanel } from "@jupyterlab/notebook";
+import { codeCells, type Notebook } from "./cells";
 import type { Bundle } from "./transport";
 import type { AssistantMessage, Run, Step } from "./view/record";
 
@@ -30,12 +29,18 @@ interface Varying {
   model?: string;
   started?: number | null;
   ended?: number | null;
-  steps?: { started?: number; ended?: number | null; time?: number; usage?: AssistantMessage["usage"] }[];
+  steps?: {
+    started?: number;
+    ended?: number | null;
+    time?: number;
+    cost?: number | null;
+    usage?: AssistantMessage["usage"];
+  }[];
   children?: Record<string, Varying[]>;
 }
 
 /** The run in an output: its data, and in their places the times, the model and the tokens from its metadata. */
-export function runIn({ data, metadata }: Bundle): Run {
+export function runIn({ data, metadata }: Readonly<Bundle>): Run {
   return whole(data[MIME_TYPE] as Run, (metadata[MIME_TYPE] ?? {}) as Varying);
 }
 
@@ -59,16 +64,12 @@ function wholeStep(step: Step, { usage, ...times }: NonNullable<Varying["steps"]
 }
 
 /** Puts the finished run in place of the output that showed it live, where that still does. */
-export function replaceOutput(panel: NotebookPanel, runId: string, { data, metadata }: Bundle): void {
-  for (const { outputs } of codeCells(panel)) {
+export function replaceOutput(notebook: Notebook, runId: string, { data, metadata }: Bundle): void {
+  for (const { outputs } of codeCells(notebook)) {
     for (let index = 0; index < outputs.length; index++) {
       if (liveRunId(outputs.get(index).metadata) === runId) {
         outputs.set(index, { output_type: "display_data", data, metadata } as IOutput);
       }
     }
   }
-}
-
-export function codeCells(panel: NotebookPanel): ICodeCellModel[] {
-  return [...(panel.content.model?.cells ?? [])].filter((cell): cell is ICodeCellModel => cell.type === "code");
 }

@@ -4,54 +4,28 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import type { ISessionContext } from "@jupyterlab/apputils";
 import type { IOutput } from "@jupyterlab/nbformat";
 import { INotebookTracker, type NotebookPanel } from "@jupyterlab/notebook";
+import { codeCells, isAgentCell } from "./cells";
 import type { KernelConnection } from "./kernel_messages";
-import { codeCells, type Metadata, MIME_TYPE, replaceOutput, runIdOf } from "./outputs";
-import { KernelTransport } from "./transport";
-import type { Run } from "./view/record";
-
-const NOTHING_YET: Run = {
-  tools: [],
-  steps: [],
-  rounds: 0,
-  stop_reason: null,
-  error: null,
-  queued: [],
-  undelivered: [],
-  children: {},
-};
+import { type LiveRun, NOTHING_YET } from "./live_run";
+import { type Metadata, MIME_TYPE, runIdOf } from "./outputs";
+import { IRuns, type Runs } from "./runs";
 
 export const reattachPlugin: JupyterFrontEndPlugin<void> = {
   id: "op_jupyter:reattach",
   description: "Shows a run that goes on in the kernel, also where the notebook's file does not hold it yet.",
   autoStart: true,
-  requires: [INotebookTracker],
-  activate: (_app, tracker: INotebookTracker) => {
-    tracker.forEach((panel) => void reattach(panel));
-    tracker.widgetAdded.connect((_, panel) => void reattach(panel));
+  requires: [INotebookTracker, IRuns],
+  activate: (_app, tracker: INotebookTracker, runs: Runs) => {
+    tracker.forEach((panel) => void reattach(panel, runs));
+    tracker.widgetAdded.connect((_, panel) => void reattach(panel, runs));
   },
 };
 
-async function reattach(panel: NotebookPanel): Promise<void> {
-  await panel.context.ready;
-  if (!codeCells(panel).some((cell) => /^\s*%%agent\b/.test(cell.sharedModel.source))) {
-    return;
+async function reattach({ context }: NotebookPanel, runs: Runs): Promise<void> {
+  await context.ready;
+  if (codeCells(context).some((cell) => isAgentCell(cell.sharedModel.source))) {
+    runs.ask(context, await kernelOf(context.sessionContext), showRun);
   }
-  const transport = new KernelTransport(await kernelOf(panel.sessionContext), null, (bundle) => {
-    // Here and not only where it is drawn, since outputs that are folded are not drawn.
-    replaceOutput(panel, transport.runId as string, bundle);
-    transport.finish();
-  });
-  transport.connect({
-    onLink({ state }) {
-      if (state === "live") {
-        showRun(panel, transport);
-      } else if (state === "gone") {
-        transport.dispose();
-      }
-    },
-    onBatches: () => undefined,
-  });
-  panel.disposed.connect(transport.dispose);
 }
 
 function kernelOf(context: ISessionContext): Promise<KernelConnection> {
@@ -69,10 +43,10 @@ function kernelOf(context: ISessionContext): Promise<KernelConnection> {
 }
 
 /** Gives the cell of the run an output, in which the run then draws itself; nothing makes room for one that has ended. */
-function showRun(panel: NotebookPanel, { runId, cellId, isOver }: KernelTransport): void {
-  const { outputs } = codeCells(panel).find(({ id }) => id === cellId) ?? {};
+function showRun({ notebook, runId, cellId, wasOver }: LiveRun): void {
+  const { outputs } = codeCells(notebook).find(({ id }) => id === cellId) ?? {};
   const isShown = outputs?.toJSON().some(({ metadata }) => runIdOf((metadata ?? {}) as Metadata) === runId);
-  if (outputs && !isShown && !(isOver && outputs.length)) {
+  if (outputs && !isShown && !(wasOver && outputs.length)) {
     const live = { [MIME_TYPE]: { live: { run_id: runId, seq: 0 } } };
     outputs.clear();
     outputs.add({

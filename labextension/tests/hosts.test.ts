@@ -1,10 +1,11 @@
-import { NotebookModel } from "@jupyterlab/notebook";
+import { type INotebookTracker, NotebookModel } from "@jupyterlab/notebook";
 import { type IRenderMime, RenderMimeRegistry } from "@jupyterlab/rendermime";
 import { Signal } from "@lumino/signaling";
 import { Widget } from "@lumino/widgets";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { mimePlugin } from "../src/mime";
 import { reattachPlugin } from "../src/reattach";
+import { type Runs, runsPlugin } from "../src/runs";
 import type { Run } from "../src/view/record";
 import { run } from "./fixtures";
 import { FakeKernel } from "./kernel";
@@ -20,7 +21,10 @@ vi.hoisted(() => {
 const MIME_TYPE = "application/vnd.op-jupyter.run+json";
 const LIVE = { [MIME_TYPE]: { live: { run_id: "run-1", seq: 0 } } };
 const STARTED: Run = { ...run("everything"), steps: [], rounds: 0, stop_reason: null, error: null, undelivered: [] };
-const FINISHED = { data: { [MIME_TYPE]: run("everything"), "text/plain": "" }, metadata: { [MIME_TYPE]: {} } };
+const FINISHED = {
+  data: { [MIME_TYPE]: run("everything"), "text/plain": "" },
+  metadata: { [MIME_TYPE]: { run_id: "run-1" } },
+};
 
 let kernel: FakeKernel;
 
@@ -44,6 +48,9 @@ describe("in JupyterLab", () => {
   let model: NotebookModel;
   /** The notebook on the page, as far as it is asked. */
   let panel: Record<string, unknown>;
+  let kernelChanged: Signal<unknown, unknown>;
+  let tracker: INotebookTracker;
+  let runs: Runs;
   let session: { kernel: FakeKernel | null };
 
   beforeEach(async () => {
@@ -58,28 +65,30 @@ describe("in JupyterLab", () => {
       nbformat_minor: 5,
     });
     session = { kernel };
-    const sessionContext = { session, kernelChanged: new Signal({}) };
-    panel = {
-      node: page.node,
-      content: { model },
-      context: { ready: Promise.resolve() },
-      disposed: page.disposed,
-      sessionContext,
-    };
+    kernelChanged = new Signal({});
+    const sessionContext = { session, kernelChanged };
+    const context = { model, ready: Promise.resolve(), sessionContext };
+    panel = { node: page.node, context, disposed: page.disposed };
     Widget.attach(page, document.body);
-    const tracker = {
-      find: (isWanted: (of: unknown) => boolean) => (isWanted(panel) ? panel : undefined),
-      forEach: (act: (on: unknown) => void) => act(panel),
+    const panels = () => (page.isDisposed ? [] : [panel]);
+    tracker = {
+      find: (isWanted: (of: unknown) => boolean) => panels().find(isWanted),
+      forEach: (act: (on: unknown) => void) => panels().forEach(act),
       widgetAdded: new Signal({}),
-    };
-    await mimePlugin.activate({} as never, registry, tracker);
+    } as unknown as INotebookTracker;
+    runs = await runsPlugin.activate({} as never, tracker);
+    await mimePlugin.activate({} as never, registry, runs);
   });
 
   afterEach(() => page.dispose());
 
   function outputs() {
     const [cell] = model.cells;
-    return (cell as unknown as { outputs: { add(value: unknown): void; toJSON(): unknown[] } }).outputs;
+    return (
+      cell as unknown as {
+        outputs: { add(value: unknown): void; set(index: number, value: unknown): void; toJSON(): unknown[] };
+      }
+    ).outputs;
   }
 
   function created(data: Record<string, unknown>, metadata = {}): [IRenderMime.IRenderer, IRenderMime.IMimeModel] {
@@ -117,6 +126,23 @@ describe("in JupyterLab", () => {
     expect(rounds(renderer.node)).toBe(8);
   });
 
+  test("all that ask at once of a run are answered by one snapshot over one line", async () => {
+    const [first, second] = [await shownLive(), await shownLive()];
+
+    expect([first, second].map(({ node }) => rounds(node))).toEqual([7, 7]);
+    expect(kernel.running.size).toBe(1);
+    // Of each there is one that shows it, and the first is asked for by what tells how the run stands, too.
+    expect(kernel.requests.filter(({ type }) => type === "snapshot")).toHaveLength(2);
+    kernel.say("patches", {
+      batches: [{ first: 2, last: 2, ops: [{ op: "set", run_id: "run-1", fields: { rounds: 8 } }] }],
+    });
+    second.dispose();
+    kernel.say("patches", {
+      batches: [{ first: 3, last: 3, ops: [{ op: "set", run_id: "run-1", fields: { rounds: 9 } }] }],
+    });
+    expect([first, second].map(({ node }) => rounds(node))).toEqual([9, 8]);
+  });
+
   test("a kernel that comes after the output is asked then", async () => {
     session.kernel = null;
     const renderer = await shownLive();
@@ -124,7 +150,7 @@ describe("in JupyterLab", () => {
     expect(renderer.node.shadowRoot?.querySelector("button")).toBeNull();
 
     session.kernel = kernel;
-    (panel.sessionContext as { kernelChanged: Signal<unknown, unknown> }).kernelChanged.emit({});
+    kernelChanged.emit({});
     await settled();
     expect(rounds(renderer.node)).toBe(7);
   });
@@ -141,6 +167,7 @@ describe("in JupyterLab", () => {
   test("when the output is replaced by the finished run the kernel is told, and the line is closed", async () => {
     const renderer = await shownLive();
 
+    outputs().set(0, { output_type: "display_data", ...FINISHED });
     await renderer.renderModel(created(FINISHED.data, FINISHED.metadata)[1]);
     await settled();
 
@@ -163,9 +190,9 @@ describe("in JupyterLab", () => {
   });
 
   test("a notebook that is closed leaves no subshell, and does not say that it has the finished run", async () => {
-    const renderer = await shownLive();
+    await shownLive();
 
-    renderer.dispose();
+    page.dispose();
     await settled();
 
     expect(kernel.running.size).toBe(0);
@@ -174,15 +201,12 @@ describe("in JupyterLab", () => {
 
   describe("a run that the file does not hold", () => {
     async function opened(): Promise<void> {
-      await reattachPlugin.activate({} as never, {
-        forEach: (act: (on: unknown) => void) => act(panel),
-        widgetAdded: new Signal({}),
-      });
+      await reattachPlugin.activate({} as never, tracker, runs);
       await settled();
     }
 
     test("gets its output in its cell, in place of what an earlier run left there", async () => {
-      outputs().add({ output_type: "display_data", ...FINISHED });
+      outputs().add({ output_type: "display_data", ...FINISHED, metadata: { [MIME_TYPE]: { run_id: "run-0" } } });
 
       await opened();
 
@@ -196,7 +220,7 @@ describe("in JupyterLab", () => {
       await settled();
 
       expect(outputs().toJSON()).toEqual([{ output_type: "display_data", ...FINISHED }]);
-      expect(kernel.requests).toMatchObject([{ type: "final" }]);
+      expect(kernel.requests.at(-1)).toMatchObject({ type: "final" });
       expect(kernel.running.size).toBe(0);
     });
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { duration } from "../src/view/amounts";
 import { mount } from "../src/view/mount";
-import type { CallStep, Run } from "../src/view/record";
+import type { AssistantStep, CallStep, Run } from "../src/view/record";
 import { run, runs } from "./fixtures";
 
 let el: HTMLElement;
@@ -15,13 +15,23 @@ function drawn(run: Run): ShadowRoot {
   return el.shadowRoot as ShadowRoot;
 }
 
+/** As somebody sees it who opens all that can be opened. */
+function opened(run: Run): ShadowRoot {
+  const root = drawn(run);
+  const closed = () => root.querySelector<HTMLElement>("details:not([open]) > summary");
+  while (closed()) {
+    closed()?.click();
+  }
+  return root;
+}
+
 function labels(root: ParentNode, selector: string): (string | null)[] {
   return [...root.querySelectorAll(selector)].map((element) => element.getAttribute("aria-label"));
 }
 
 describe.each(Object.entries(runs))("the run %s", (_name, run) => {
   test("shows each round, the calls in order, and every text that was said", () => {
-    const root = drawn(run);
+    const root = opened(run);
 
     const rounds = Array.from({ length: run.rounds }, (_, index) => `Round ${index + 1}`);
     expect(labels(root, ".round:not(.call .round)")).toEqual(rounds);
@@ -49,7 +59,7 @@ describe.each(Object.entries(runs))("the run %s", (_name, run) => {
 
 describe("a run in which everything happens", () => {
   test("a nested run stands inside the call that opened it", () => {
-    const root = drawn(run("everything"));
+    const root = opened(run("everything"));
 
     const nested = root.querySelector('.call [aria-label="Run nested in summarise"]');
     expect(nested?.closest(".call")?.querySelector("code")?.textContent).toBe("summarise");
@@ -70,7 +80,7 @@ describe("a run in which everything happens", () => {
 
     expect(root.querySelector(".error")?.textContent).toContain("The server closed the connection");
     expect(root.textContent).toContain("Attempt 1 failed, next in 0.5 s: The server was busy (503).");
-    expect(root.textContent).toContain("You, while it ran (not delivered)Thanks");
+    expect(root.textContent).toContain("YouThankswhile it ran, not delivered");
   });
 
   test("what a function drew and what it returned are images that a browser can decode", () => {
@@ -85,10 +95,14 @@ describe("a run in which everything happens", () => {
   });
 });
 
+function firstReply({ steps }: Run): AssistantStep {
+  return steps.find((step) => step.kind === "assistant") as AssistantStep;
+}
+
 describe("the head of a run", () => {
   const head = (changed: Partial<Run>) => {
     const parts = drawn({ ...run("everything"), ...changed }).querySelector("header")?.children ?? [];
-    return [...parts].map((part) => part.textContent);
+    return [...parts].filter((part) => !part.matches(".folding")).map((part) => part.textContent);
   };
 
   test("tells in one line how it ended, after how many rounds, of which model, how long it took, and its tokens", () => {
@@ -96,6 +110,14 @@ describe("the head of a run", () => {
     expect(head({})).toEqual(["✗", "Failed", "3 rounds", "scripted:demo", "10 s", "480 tokens in, 48 out"]);
     expect(head({ stop_reason: "stop", rounds: 1 }).slice(0, 3)).toEqual(["✓", "Done", "1 round"]);
     expect(head({ stop_reason: null }).slice(0, 3)).toEqual(["–", "Not ended", "round 3"]);
+  });
+
+  test("adds up what the replies cost, those of nested runs too, where prices are known", () => {
+    const reply = (cost: number | null) => ({ ...firstReply(run("everything")), cost });
+    const nested = { ...run("everything"), steps: [reply(0.015)], children: {} };
+
+    expect(head({ steps: [reply(0.004), reply(null)], children: { c: [nested] } }).at(-1)).toBe("$0.02");
+    expect(head({ steps: [reply(0.004)], children: {} }).at(-1)).toBe("less than $0.01");
   });
 
   test("leaves out what is not known", () => {
@@ -108,7 +130,7 @@ test("a call that is done is a line: its mark, what was called, how the result b
   const line = drawn(run("everything")).querySelector(".call:not([open]) > summary");
 
   expect(line?.textContent).toBe(
-    '✓load_sales(year=2026)  [{"month": 1, "total": 120}, {"month": 2, "total": 80}] 500 ms',
+    '✓load_sales(year=2026) [{"month": 1, "total": 120}, {"month": 2, "total": 80}]  0.5 s',
   );
 });
 
@@ -132,7 +154,7 @@ test("only a call that is done or did not run is folded, and none tells its stat
 });
 
 test.each([
-  [0, "0 ms"],
+  [0, "0.0 s"],
   [0.9996, "1.0 s"],
   [9.96, "10 s"],
   [59.6, "1 min 0 s"],
@@ -165,6 +187,7 @@ test("a very long text is folded in its middle, and nothing of it is lost", () =
 
   const summary = said?.querySelector("details:not([open]) > summary");
   expect(summary?.textContent).toBe("… 1,000,002 more characters …");
+  (summary as HTMLElement | undefined)?.click();
   summary?.remove();
   expect(said?.textContent).toBe(text);
 });
@@ -216,7 +239,7 @@ test("reasoning that is signed and says nothing is not shown, and that which is 
   const thought = (redacted: boolean) => ({ kind: "thinking" as const, thinking: "", redacted, provider_data: null });
 
   reply.message.content = [thought(false)];
-  expect(drawn({ ...first, steps: [reply] }).querySelector(".thinking, .note")).toBeNull();
+  expect(drawn({ ...first, steps: [reply] }).querySelector(".assistant :is(.thinking, .note)")).toBeNull();
   reply.message.content = [thought(true)];
   expect(drawn({ ...first, steps: [reply] }).textContent).toContain("reasoning was sent encrypted");
 });

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from op_jupyter.notebook.prices import priced
 from op_jupyter.notebook.static_html import to_html
 from op_jupyter.notebook.static_text import to_text
 from op_jupyter.record import Run
@@ -14,14 +15,14 @@ from op_jupyter.record import Run
 MIME_TYPE = "application/vnd.op-jupyter.run+json"
 
 _RUN_VARIES = ("run_id", "model", "started", "ended")
-_STEP_VARIES = ("started", "ended", "time")
+_STEP_VARIES = ("started", "ended", "time", "cost")
 
 
 def mime_bundle(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """The data and the metadata of the output that shows `run`, each by MIME type."""
     from pydantic_core import to_jsonable_python
 
-    data, metadata = _split(to_jsonable_python(run, bytes_mode="base64"))
+    data, metadata = _split(priced(to_jsonable_python(run, bytes_mode="base64")))
     bundle = {MIME_TYPE: data, "text/html": to_html(run), "text/plain": to_text(run)}
     return bundle, {MIME_TYPE: metadata}
 

@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from op_jupyter.events import AgentEvent
 from op_jupyter.notebook.bundle import MIME_TYPE, mime_bundle
 from op_jupyter.notebook.channel import Channel
-from op_jupyter.notebook.patches import as_json
+from op_jupyter.notebook.patches import run_as_json
 from op_jupyter.record import Run
 from op_jupyter.runtime import Runtime
 
@@ -83,7 +83,7 @@ class LiveOutput:
         data, metadata = mime_bundle(run)
         live = {"run_id": run.run_id, "seq": 0}
         metadata[MIME_TYPE]["live"] = live
-        self._widget = RunWidget(run=as_json(run), live=live)
+        self._widget = RunWidget(run=run_as_json(run), live=live)
         view = {"version_major": 2, "version_minor": 0, "model_id": self._widget.model_id}
         self._publish({**data, WIDGET_VIEW: view}, metadata)
         timer = threading.Timer(FIRST_COMM, self._feed_widget)

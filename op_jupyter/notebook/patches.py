@@ -25,6 +25,7 @@ from op_jupyter.events import (
     BlockDelta,
 )
 from op_jupyter.messages import AssistantMessage
+from op_jupyter.notebook.prices import price, priced
 from op_jupyter.record import AssistantStep, CallStep, Run, find_run
 
 Op = dict[str, Any]
@@ -38,7 +39,7 @@ def ops_of(root: Run, event: AgentEvent) -> list[Op]:
     match event:
         case AgentEventAgentStart():
             parent = event.parent_run_id
-            return [_op("run", run, parent_id=parent, call_id=event.parent_call_id, run=as_json(run))]
+            return [_op("run", run, parent_id=parent, call_id=event.parent_call_id, run=run_as_json(run))]
         case AgentEventAgentEnd():
             return [_set(run, "stop_reason", "error", "error_kind", "ended")]
         case AgentEventTurnStart():
@@ -74,6 +75,11 @@ def merged(ops: list[Op], op: Op) -> list[Op]:
     return [*ops, op]
 
 
+def run_as_json(run: Run) -> dict[str, Any]:
+    """A run as a view draws it: the record, with what each reply cost."""
+    return priced(as_json(run))
+
+
 def as_json(value: Any) -> Any:
     """A part of the record as JSON."""
     from pydantic_core import to_jsonable_python
@@ -90,7 +96,7 @@ def _set(run: Run, *names: str) -> Op:
 
 
 def _step(run: Run, index: int) -> Op:
-    return _op("step", run, index=index, step=as_json(run.steps[index]))
+    return _op("step", run, index=index, step=price(run.model, as_json(run.steps[index])))
 
 
 def _reply(run: Run) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.lab import STOP, Lab, calls, need_chromium, says
 from tests.providers.wire_server import Answer, WireServer
@@ -57,3 +57,22 @@ def test_in_notebook_7_a_run_is_seen_steered_and_stopped(page: Page, lab: Lab, w
     notebook.stop.click()
     notebook.text("RunAborted: The run was stopped.").wait_for()
     assert notebook.kernel_value("1 + 1") == 2
+
+
+def test_what_goes_on_stays_in_sight_unless_the_reader_has_scrolled_away(
+    page: Page, lab: Lab, wire: WireServer
+) -> None:
+    gates = [threading.Event(), threading.Event()]
+    more = [says(f"Paragraph {n}.\n\n") for n in range(60)]
+    wire.script = [Answer(pieces=[*more[:30], gates[0], *more[30:], gates[1], says("The end."), *STOP])]
+    page.set_viewport_size({"width": 1000, "height": 500})
+    notebook = lab.run(page, "follow.ipynb")
+    notebook.text("Paragraph 29.").wait_for()
+    expect(notebook.box).to_be_in_viewport()
+    notebook.text("Paragraph 3.").scroll_into_view_if_needed()
+    before = notebook.text("Paragraph 3.").bounding_box()
+    gates[0].set()
+    notebook.text("Paragraph 59.").wait_for()
+    assert notebook.text("Paragraph 3.").bounding_box() == before
+    gates[1].set()
+    notebook.text("The end.").wait_for()

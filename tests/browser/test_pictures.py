@@ -62,13 +62,14 @@ JUDGE = """(output) => {
     const edge = output.getBoundingClientRect().right;
     const [faint, cut] = [[], []];
     const drawn = [...(output.shadowRoot ?? output).querySelectorAll("*:not(style)")];
-    const parts = drawn.filter((element) => element.checkVisibility());
+    const parts = drawn.filter((element) => element.checkVisibility({opacityProperty: true}));
     for (const element of parts) {
         const texts = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-        const range = document.createRange();
-        range.selectNode(element);
-        const isOut = [...range.getClientRects()].some(({right}) => right > edge + 1);
-        if (isOut || (element.clientWidth && element.scrollWidth > element.clientWidth + 1)) {
+        // What stands in one line may end with three dots.
+        const isShortened = around(element).some((e) => getComputedStyle(e).textOverflow === "ellipsis");
+        const isOut = element.getBoundingClientRect().right > edge + 1;
+        const isCut = element.clientWidth && element.scrollWidth > element.clientWidth + 1;
+        if (!isShortened && (isOut || isCut)) {
             cut.push(`${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`);
         }
         // A sign with a word for it in its title is a picture.

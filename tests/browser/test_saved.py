@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,8 @@ def open_copy(page: Page, lab: Lab, name: str, text: str) -> None:
 
 
 def assert_not_live(page: Page) -> None:
-    expect(page.locator(".jp-OutputArea-output").get_by_role("button")).to_have_count(0)
+    into_the_run = re.compile("Stop|Send|Approve|Deny")
+    expect(page.locator(".jp-OutputArea-output").get_by_role("button", name=into_the_run)).to_have_count(0)
     expect(page.locator(".jp-OutputArea-output").get_by_role("textbox")).to_have_count(0)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from op_jupyter.notebook.bundle import MIME_TYPE
+from op_jupyter.notebook.prices import priced
 from tests.notebook.raw_kernel import Kernel, Message, View, wait_until_a_function_is, watched_run
 
 
@@ -73,7 +74,8 @@ def test_a_snapshot_and_the_patches_after_it_are_the_whole_record(kernel: Kernel
     assert view.ask("final")["ok"]
     assert kernel.reply(cell)["status"] == "ok"
     whole = json.loads(eval(kernel.value("default_runtime().last_run.to_json()")))
-    assert run == whole
+    # A view is told the cost too.
+    assert run == priced(whole)
 
 
 def test_the_finished_run_is_sent_again_until_a_view_has_it(kernel: Kernel) -> None:

@@ -40,3 +40,16 @@ export function functionUnderWay(run: Run): string | null {
 function nestedUnderWay(run: Run, { call }: CallStep): Run | undefined {
   return run.children[call.id]?.filter((child) => child.stop_reason === null).at(-1);
 }
+
+/** The calls that wait for a person's yes, in the run and in those nested in it; each with a key of its own. */
+export function waitingCalls(run: Run): { key: string; name: string }[] {
+  const step = run.steps.at(-1);
+  if (step?.kind !== "call") {
+    return [];
+  }
+  const { call, state, started } = step;
+  if (state === "waiting") {
+    return [{ key: `${run.run_id} ${call.id} ${started}`, name: call.name }];
+  }
+  return (run.children[call.id] ?? []).filter(({ stop_reason }) => stop_reason === null).flatMap(waitingCalls);
+}

@@ -1,20 +1,17 @@
 /** Times and numbers as a person reads them. */
 
-import type { Run, Usage } from "./record";
+import type { Run, Step } from "./record";
 
 /** From one time to another, in seconds since the epoch; empty where either is not known. */
 export function duration(started?: number | null, ended?: number | null): string {
   if (started == null || ended == null) {
     return "";
   }
-  const milliseconds = Math.round((ended - started) * 1000);
-  if (milliseconds < 1000) {
-    return `${milliseconds} ms`;
+  const exactly = Math.max(ended - started, 0);
+  if (exactly < 9.95) {
+    return `${exactly.toFixed(1)} s`;
   }
-  if (milliseconds < 9950) {
-    return `${(milliseconds / 1000).toFixed(1)} s`;
-  }
-  const seconds = Math.round(milliseconds / 1000);
+  const seconds = Math.round(exactly);
   const minutes = Math.floor(seconds / 60);
   if (minutes < 1) {
     return `${seconds} s`;
@@ -24,17 +21,55 @@ export function duration(started?: number | null, ended?: number | null): string
 
 /** What a run and those nested in it took and gave; empty where nobody counted. */
 export function tokens(run: Run): string {
-  const usages = usagesOf(run);
-  const read = sum(usages.map(({ input, cache_read, cache_write }) => input + cache_read + cache_write));
-  const written = sum(usages.map(({ output }) => output));
-  return read + written ? `${read.toLocaleString("en")} tokens in, ${written.toLocaleString("en")} out` : "";
+  const { read, written } = totalsOf(run);
+  return read + written ? `${short(read)} tokens in, ${short(written)} out` : "";
 }
 
-function usagesOf(run: Run): Usage[] {
-  const own = run.steps.flatMap((step) => (step.kind === "assistant" ? (step.message.usage ?? []) : []));
-  return [...own, ...Object.values(run.children).flat().flatMap(usagesOf)];
+/** What a run and those nested in it cost, as far as prices are known; empty where none is. */
+export function cost(run: Run): string {
+  const { dollars } = totalsOf(run);
+  if (!dollars) {
+    return "";
+  }
+  return dollars < 0.01 ? "less than $0.01" : `$${dollars.toFixed(2)}`;
 }
 
-function sum(numbers: number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+interface Totals {
+  read: number;
+  written: number;
+  dollars: number;
+}
+
+/** The totals of the first steps of a run, which do not change any more: a run of a thousand rounds is not read anew. */
+const summed = new WeakMap<Run, { steps: number; totals: Totals }>();
+
+function totalsOf(run: Run): Totals {
+  let { steps, totals } = summed.get(run) ?? { steps: 0, totals: { read: 0, written: 0, dollars: 0 } };
+  for (; steps < run.steps.length - 1; steps++) {
+    totals = sum(totals, totalsOfStep(run.steps[steps] as Step));
+  }
+  summed.set(run, { steps, totals });
+  return [...run.steps.slice(steps).map(totalsOfStep), ...Object.values(run.children).flat().map(totalsOf)].reduce(
+    sum,
+    totals,
+  );
+}
+
+function totalsOfStep(step: Step): Totals {
+  const usage = step.kind === "assistant" ? step.message.usage : undefined;
+  return {
+    read: usage ? usage.input + usage.cache_read + usage.cache_write : 0,
+    written: usage?.output ?? 0,
+    dollars: (step.kind === "assistant" && step.cost) || 0,
+  };
+}
+
+function sum(a: Totals, b: Totals): Totals {
+  return { read: a.read + b.read, written: a.written + b.written, dollars: a.dollars + b.dollars };
+}
+
+/** As 950, 9.5k or 1.2M. */
+function short(count: number): string {
+  const written = count.toLocaleString("en", { notation: "compact", maximumFractionDigits: count < 100_000 ? 1 : 0 });
+  return written.replace("K", "k");
 }

@@ -2,7 +2,8 @@
 
 import { details, h, image } from "./dom";
 import type { Block, MultilineText, Output, ToolCall } from "./record";
-import { oneLine } from "./text";
+import { LINE, oneLine } from "./text";
+import { drawText, drawValue } from "./values";
 
 export function drawBlock(block: Exclude<Block, ToolCall>, speaker: string): Node {
   switch (block.kind) {
@@ -12,11 +13,19 @@ export function drawBlock(block: Exclude<Block, ToolCall>, speaker: string): Nod
       if (block.redacted) return h("p", { class: "note" }, "The model's reasoning was sent encrypted.");
       // Some models sign their reasoning and say nothing of it.
       if (!block.thinking.trim()) return document.createTextNode("");
-      return details("thinking", ["Reasoning"], h("div", { class: "text" }, block.thinking));
+      return details(
+        "thinking",
+        [h("span", {}, "Reasoning"), h("span", { class: "brief" }, oneLine(block.thinking, 2 * LINE))],
+        () => [h("div", { class: "text" }, block.thinking)],
+      );
     case "image":
       return image(block.mime_type, block.data, `Image from ${speaker}`);
     case "server":
-      return details("server", [`${oneLine(block.name)}, run by the provider`], h("pre", {}, pretty(block.data)));
+      return details(
+        "server",
+        [h("code", {}, oneLine(block.name)), h("span", { class: "brief" }, "run by the provider")],
+        () => [drawValue(block.data)],
+      );
   }
 }
 
@@ -36,7 +45,7 @@ function drawData(data: Record<string, unknown>, speaker: string): Node {
   const type = ["image/png", "image/jpeg", "image/gif", "image/webp"].find((type) => type in data);
   return type
     ? image(type, joined(data[type] as MultilineText), `Figure from ${speaker}`)
-    : h("pre", {}, joined((data["text/plain"] ?? "(no text)") as MultilineText));
+    : drawText(joined((data["text/plain"] ?? "(no text)") as MultilineText));
 }
 
 export function pretty(value: unknown): string {

@@ -1,6 +1,6 @@
 /** Elements are made here, and not from HTML: whatever a model or a function says becomes text. */
 
-import { keepAsLeft } from "./morph";
+import { makeFold } from "./fold";
 import { visible, wholeUpTo } from "./text";
 
 /** So many characters are shown at once: a browser takes half a second to lay out a million. The rest is a click away. */
@@ -19,10 +19,15 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function details(className: string, summary: (Node | string)[], ...body: Node[]): HTMLDetailsElement {
-  const element = h("details", { class: className }, h("summary", {}, ...summary), ...body);
-  // Not on "toggle", which the page itself fires too.
-  element.firstElementChild?.addEventListener("click", () => keepAsLeft(element));
+/** A fold; `body` makes what is in it when it is opened. */
+export function details(
+  className: string,
+  summary: (Node | string)[],
+  body: () => Node[],
+  isOpen = false,
+): HTMLDetailsElement {
+  const element = h("details", { class: className }, h("summary", {}, ...summary));
+  makeFold(element, body, isOpen);
   return element;
 }
 
@@ -46,6 +51,6 @@ function shown(text: string): (string | Node)[] {
   const head = wholeUpTo(text, LONGEST / 2);
   const tail = wholeUpTo(text, text.length - LONGEST / 2);
   const summary = `… ${(tail - head).toLocaleString("en")} more characters …`;
-  const middle = details("more", [summary], document.createTextNode(visible(text.slice(head, tail))));
+  const middle = details("more", [summary], () => [document.createTextNode(visible(text.slice(head, tail)))]);
   return [visible(text.slice(0, head)), middle, visible(text.slice(tail))];
 }

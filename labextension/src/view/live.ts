@@ -1,6 +1,8 @@
 /** Keeps what is drawn up to date with a run that goes on, step by step. */
 
+import { startClock } from "./clock";
 import { Controls } from "./controls";
+import { follow } from "./follow";
 import { morph } from "./morph";
 import type { Run } from "./record";
 import { drawRun, redrawRun } from "./run";
@@ -24,14 +26,16 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
   }
 
   function redrawChanged(ops: Op[]): void {
-    keepFocus(root, () => {
-      for (const [run, steps] of changedSteps(store, ops)) {
-        const drawn = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
-        if (drawn) {
-          redrawRun(drawn, run, steps, controls);
-        }
+    follow(controls.element, () => keepFocus(root, () => drawChanged(ops)));
+  }
+
+  function drawChanged(ops: Op[]): void {
+    for (const [run, steps] of changedSteps(store, ops)) {
+      const drawn = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
+      if (drawn) {
+        redrawRun(drawn, run, steps, controls);
       }
-    });
+    }
     controls.update(store.run);
   }
 
@@ -54,6 +58,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
     refreshing = false;
   }
 
+  const stopClock = startClock(root);
   root.append(controls.element);
   redraw();
   transport.connect({
@@ -74,6 +79,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
   return {
     end() {
       ended = true;
+      stopClock();
       controls.end();
     },
   };
@@ -97,8 +103,9 @@ function changedSteps(store: Store, ops: Op[]): Map<Run, Set<number>> {
     }
     if (op.op === "step" && op.step.kind === "call") {
       // The reply shows a call until that has a step of its own.
+      const { round } = op.step;
       run.steps.forEach((step, index) => {
-        if (step.kind === "assistant" && step.round === op.step.round) {
+        if (step.kind === "assistant" && step.round === round) {
           steps.add(index);
         }
       });

@@ -12,6 +12,7 @@ import python from "highlight.js/lib/languages/python";
 import sql from "highlight.js/lib/languages/sql";
 import yaml from "highlight.js/lib/languages/yaml";
 import MarkdownIt from "markdown-it";
+import { copyable } from "./copy";
 import { h, LONGEST } from "./dom";
 import type { TextContent } from "./record";
 import { visible } from "./text";
@@ -52,7 +53,13 @@ export function drawMarkdown(block: TextContent): HTMLElement {
     known = { text, fragment: parsed(text) };
     made.set(block, known);
   }
-  return h("div", { class: "text", "data-as": "markdown" }, known.fragment.cloneNode(true));
+  const element = h("div", { class: "text", "data-as": "markdown" }, known.fragment.cloneNode(true));
+  for (const code of element.querySelectorAll("pre")) {
+    const place = document.createTextNode("");
+    code.replaceWith(place);
+    place.replaceWith(copyable(code, () => code.textContent));
+  }
+  return element;
 }
 
 function parsed(text: string): DocumentFragment {

@@ -1,13 +1,11 @@
 /** Makes what is on the page look like what was drawn anew, and touches nothing else: the reader's place is kept. */
 
-/** Whether a person has opened or closed these details: then they stay that way. */
-const touched = new WeakSet<Element>();
-
-export function keepAsLeft(details: HTMLDetailsElement): void {
-  touched.add(details);
-}
+import { isFold, settle } from "./fold";
 
 export function morph(old: Element, drawn: Element): void {
+  if (isFold(old) && isFold(drawn)) {
+    settle(old, drawn);
+  }
   morphAttributes(old, drawn);
   let next = old.firstChild;
   for (const child of [...drawn.childNodes]) {
@@ -59,12 +57,12 @@ function isSame(a: ChildNode, b: ChildNode): boolean {
 
 function morphAttributes(old: Element, drawn: Element): void {
   for (const { name } of [...old.attributes]) {
-    if (!drawn.hasAttribute(name) && !(name === "open" && touched.has(old))) {
+    if (!drawn.hasAttribute(name)) {
       old.removeAttribute(name);
     }
   }
   for (const { name, value } of drawn.attributes) {
-    if (old.getAttribute(name) !== value && !(name === "open" && touched.has(old))) {
+    if (old.getAttribute(name) !== value) {
       old.setAttribute(name, value);
     }
   }

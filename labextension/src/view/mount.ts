@@ -11,6 +11,8 @@ import type { Transport } from "./transport";
 export interface View {
   /** Shows `run` as it is, from now on without the transport. */
   update(run: Run): void;
+  /** Puts the cursor where a person writes to the run, where that can be steered. */
+  focusBox(): void;
   /** Draws nothing more. */
   dispose(): void;
 }
@@ -25,6 +27,9 @@ export function mount(el: HTMLElement, run: Run, transport?: Transport): View {
     update(run) {
       live?.end();
       morph(element, drawRun(run));
+    },
+    focusBox() {
+      root.querySelector("textarea")?.focus();
     },
     dispose() {
       live?.end();

@@ -82,6 +82,8 @@ export interface AssistantStep {
   message: AssistantMessage;
   started?: number;
   ended?: number | null;
+  /** In US dollars, where the price is known. */
+  cost?: number | null;
 }
 
 export interface CallStep {

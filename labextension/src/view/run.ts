@@ -4,6 +4,7 @@ import { h } from "./dom";
 import { drawHead } from "./head";
 import { morph } from "./morph";
 import type { CallStep, Run, Step } from "./record";
+import { drawRounds, findRound, growRounds } from "./rounds";
 import { drawAssistant } from "./steps/assistant";
 import { drawCall } from "./steps/call";
 import { drawRetry } from "./steps/retry";
@@ -20,48 +21,62 @@ export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement
   if (run.run_id) {
     element.dataset.run = run.run_id;
   }
-  const rounds = Array.from({ length: run.rounds }, (_, index) => drawRound(index + 1));
-  run.steps.forEach((step, index) => {
-    rounds[step.round - 1]?.append(drawStep(run, index, live));
-  });
-  element.append(drawHead(run, live !== undefined), ...rounds, drawEnding(run, live));
+  element.append(
+    drawHead(run, live !== undefined),
+    ...drawRounds(run, (round) => drawRound(run, round, live)),
+    drawEnding(run, live),
+  );
   return element;
 }
 
 /** Brings what is on the page up to date with `run`, of which only the steps numbered in `changed` have changed. */
 export function redrawRun(element: Element, run: Run, changed: Iterable<number>, live?: Live): void {
-  const head = element.firstElementChild as Element;
-  const ending = element.lastElementChild as Element;
-  const drawn = element.childElementCount - 2;
-  for (let round = drawn + 1; round <= run.rounds; round++) {
-    ending.before(drawRound(round));
-  }
+  growRounds(element, run, (round) => drawRound(run, round, live));
   for (const index of changed) {
     redrawStep(element, run, index, live);
   }
-  morph(head, drawHead(run, live !== undefined));
-  morph(ending, drawEnding(run, live));
+  morph(element.firstElementChild as Element, drawHead(run, live !== undefined));
+  morph(element.lastElementChild as Element, drawEnding(run, live));
 }
 
 function redrawStep(element: Element, run: Run, index: number, live?: Live): void {
+  const round = findRound(element, (run.steps[index] as Step).round);
+  if (!round) {
+    return;
+  }
   const drawn = drawStep(run, index, live);
-  // The first child is the head.
-  const round = element.children[(run.steps[index] as Step).round];
-  const old = [...(round?.children ?? [])].find(
-    (step) => step instanceof HTMLElement && step.dataset.step === `${index}`,
-  );
+  const old = [...round.children].find((step) => step instanceof HTMLElement && step.dataset.step === `${index}`);
   if (old?.tagName === drawn.tagName) {
     morph(old, drawn);
   } else if (old) {
     old.replaceWith(drawn);
   } else {
-    round?.append(drawn);
+    round.append(drawn);
   }
 }
 
-function drawRound(round: number): HTMLElement {
-  const name = `Round ${round}`;
-  return h("section", { class: "round", role: "group", "aria-label": name }, h("span", { class: "round-name" }, name));
+function drawRound(run: Run, round: number, live?: Live): HTMLElement {
+  const element = h(
+    "section",
+    { class: "round", role: "group", "aria-label": `Round ${round}` },
+    h("span", { class: "gutter", "aria-hidden": "true" }, String(round)),
+    ...stepsOf(run, round).map((index) => drawStep(run, index, live)),
+  );
+  element.dataset.round = String(round);
+  return element;
+}
+
+/** The numbers of the steps of a round, which stand together. */
+function stepsOf({ steps }: Run, round: number): number[] {
+  let end = steps.length;
+  while (end > 0 && (steps[end - 1] as Step).round > round) {
+    end--;
+  }
+  let start = end;
+  while (start > 0 && steps[start - 1]?.round === round) {
+    start--;
+  }
+  return Array.from({ length: end - start }, (_, index) => start + index);
 }
 
 function drawStep(run: Run, index: number, live?: Live): HTMLElement {
@@ -77,17 +92,23 @@ function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
     case "assistant":
       return drawAssistant(step, callsOf(run, step.round));
     case "call":
-      return drawCall(step, nestedRuns(run, step, live), live?.drawApproval(run, step) ?? []);
+      return drawCall(
+        step,
+        () => drawNested(run, step, live),
+        () => live?.drawApproval(run, step) ?? [],
+        live !== undefined,
+      );
     case "retry":
       return drawRetry(step);
   }
 }
 
 function callsOf(run: Run, round: number): Set<string> {
-  return new Set(run.steps.flatMap((step) => (step.kind === "call" && step.round === round ? [step.call.id] : [])));
+  const steps = stepsOf(run, round).map((index) => run.steps[index] as Step);
+  return new Set(steps.flatMap((step) => (step.kind === "call" ? [step.call.id] : [])));
 }
 
-function nestedRuns(run: Run, { call }: CallStep, live?: Live): Node[] {
+function drawNested(run: Run, { call }: CallStep, live?: Live): Node[] {
   return (run.children[call.id] ?? []).map((child) => drawRun(child, live, `Run nested in ${call.name}`));
 }
 

@@ -1,9 +1,12 @@
 /** What others wrote, as text that a person may safely look at: nothing in it acts unseen. */
 
-/** The beginning of `text`, in one line. */
-export function oneLine(text: string): string {
+/** So many characters stand in one line. */
+export const LINE = 80;
+
+/** The beginning of `text`, in one line of at most so many characters; the style may cut it shorter. */
+export function oneLine(text: string, most = LINE): string {
   const line = visible(text.slice(0, 1000)).replace(/\s+/g, " ").trim();
-  return line.length > 80 ? `${line.slice(0, wholeUpTo(line, 79))}…` : line;
+  return line.length > most ? `${line.slice(0, wholeUpTo(line, most - 1))}…` : line;
 }
 
 /** Control characters, and those that turn the direction of text, are written as in Python. */

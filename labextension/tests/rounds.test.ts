@@ -1,0 +1,142 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { mount } from "../src/view/mount";
+import type { CallStep, Run, Step } from "../src/view/record";
+import type { Batch, Op, Transport } from "../src/view/transport";
+import { run } from "./fixtures";
+
+let el: HTMLElement;
+
+beforeEach(() => {
+  el = document.createElement("div");
+  document.body.replaceChildren(el);
+});
+
+const empty: Run = { ...run("everything"), steps: [], children: {}, rounds: 0, stop_reason: null, error: null };
+
+function call(round: number, fields: Partial<CallStep> = {}): Step {
+  const made = { kind: "tool_call" as const, id: `c${round}`, name: `f${round}`, arguments: {}, raw_arguments: null };
+  return { kind: "call", round, call: made, state: "ok", output: [], result: null, ...fields };
+}
+
+function long(rounds: number): Run {
+  return {
+    ...empty,
+    rounds,
+    steps: Array.from({ length: rounds }, (_, index) => call(index + 1)),
+    stop_reason: "stop",
+  };
+}
+
+function shown(): string[] {
+  const labels = [...(el.shadowRoot?.querySelector(".run")?.children ?? [])].map(
+    (child) => child.getAttribute("aria-label") ?? child.querySelector("summary")?.textContent,
+  );
+  return labels.filter((label) => label !== undefined) as string[];
+}
+
+/** A run that goes on, and what the kernel sends of it. */
+function live(start: Run): (...ops: Op[]) => void {
+  let last = 0;
+  let receive: (batches: Batch[]) => void = () => undefined;
+  const transport = {
+    link: { state: "live" },
+    connect: (view) => {
+      receive = view.onBatches;
+      view.onLink(transport.link);
+    },
+    snapshot: async () => ({ seq: 0, run: structuredClone(start) }),
+  } as Transport;
+  mount(el, start, transport);
+  return (...ops) => {
+    last++;
+    receive([{ first: last, last, ops }]);
+  };
+}
+
+test("of a thousand rounds the last ones are drawn, and the others are a line for each 25", () => {
+  const begun = performance.now();
+  mount(el, long(1000));
+
+  expect(performance.now() - begun).toBeLessThan(1000);
+  expect(shown()[0]).toBe("Rounds 1 to 25 25 calls");
+  expect(shown().slice(38)).toEqual([
+    "Rounds 951 to 975 25 calls",
+    ...Array.from({ length: 25 }, (_, n) => `Round ${976 + n}`),
+  ]);
+  expect(el.shadowRoot?.querySelectorAll(".call")).toHaveLength(25);
+});
+
+test("a run of up to 49 rounds is drawn whole", () => {
+  mount(el, long(49));
+
+  expect(shown()).toHaveLength(49);
+});
+
+test("the line of past rounds says what of theirs failed, and what the person said; a click shows them", () => {
+  const record = long(60);
+  record.steps[3] = call(4, { state: "error" });
+  const said = {
+    kind: "user" as const,
+    source: "steering" as const,
+    content: [{ kind: "text" as const, text: "Hurry" }],
+  };
+  record.steps.splice(2, 0, { kind: "user", round: 3, message: said });
+  mount(el, record);
+
+  expect(shown()[0]).toBe("Rounds 1 to 25 25 calls, 1 failed, a message of yours");
+  el.shadowRoot?.querySelector<HTMLElement>(".past > summary")?.click();
+  const past = el.shadowRoot?.querySelector(".past");
+  expect(past?.querySelectorAll(".round")).toHaveLength(25);
+  expect(past?.querySelectorAll(".call")).toHaveLength(25);
+  expect(past?.textContent).toContain("Hurry");
+});
+
+test("rounds are gathered while the run goes on, and the page does not grow with it", async () => {
+  const send = live(empty);
+  await vi.waitFor(() => expect(shown()).toEqual([]));
+  for (let round = 1; round <= 80; round++) {
+    const index = round - 1;
+    send(
+      { op: "set", run_id: empty.run_id ?? "", fields: { rounds: round } },
+      { op: "step", run_id: empty.run_id ?? "", index, step: call(round, { state: "running" }) },
+    );
+    send({ op: "step", run_id: empty.run_id ?? "", index, step: call(round) });
+  }
+
+  const grown = shown();
+  mount(el, { ...long(80), stop_reason: null });
+  expect(grown).toEqual(shown());
+  expect(grown).toHaveLength(2 + 30);
+});
+
+test("a fold holds nothing until it is opened, and what is in it follows the run", async () => {
+  const output = (text: string) => ({ output_type: "stream" as const, name: "stdout", text });
+  const send = live({ ...empty, rounds: 1, steps: [call(1, { output: [output("one")] })] });
+  await vi.waitFor(() => expect(el.shadowRoot?.querySelector(".call")).not.toBeNull());
+  const card = el.shadowRoot?.querySelector(".call") as HTMLDetailsElement;
+  expect(card.childElementCount).toBe(1);
+
+  card.querySelector("summary")?.click();
+  expect(card.textContent).toContain("one");
+  send({ op: "output", run_id: empty.run_id ?? "", index: 0, output: output("two") });
+  expect(card.textContent).toContain("two");
+
+  card.querySelector("summary")?.click();
+  expect(card.childElementCount).toBe(1);
+  send({ op: "output", run_id: empty.run_id ?? "", index: 0, output: output("three") });
+  expect(card.childElementCount).toBe(1);
+  card.querySelector("summary")?.click();
+  expect(card.textContent).toContain("three");
+});
+
+test("all calls are opened and closed with one click", () => {
+  mount(el, long(3));
+  const press = (name: string) =>
+    [...(el.shadowRoot?.querySelectorAll("button") ?? [])].find(({ textContent }) => textContent === name)?.click();
+  const open = () => el.shadowRoot?.querySelectorAll(".call[open]").length;
+
+  press("Expand all");
+  expect(open()).toBe(3);
+  press("Collapse all");
+  expect(open()).toBe(0);
+});
