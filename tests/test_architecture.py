@@ -51,9 +51,10 @@ MAY_IMPORT = {
     "current": {"context", "runtime", "tools.decorators"},
     "testing": {"providers.scripted"},
     "pytest_plugin": set(),
-    "notebook.bundle": VALUES | {"record", "notebook.prices", "notebook.static_*"},
+    "notebook.bundle": VALUES | {"record", "notebook.fitting", "notebook.prices", "notebook.static_*"},
+    "notebook.fitting": VALUES | {"record", "notebook.static_words"},
     "notebook.prices": VALUES,
-    "notebook.static_*": VALUES | {"record", "notebook.static_*"},
+    "notebook.static_*": VALUES | {"record", "notebook.fitting", "notebook.static_*"},
     "notebook.widget": VALUES | {"record"},
     # Recording is something that the notebook does to a model.
     "notebook*": RUN | {"current", "notebook*", "providers.replay"},

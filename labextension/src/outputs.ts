@@ -3,7 +3,7 @@
 import type { IOutput } from "@jupyterlab/nbformat";
 import { codeCells, type Notebook } from "./cells";
 import type { Bundle } from "./transport";
-import type { AssistantMessage, Run, Step } from "./view/record";
+import type { AssistantMessage, RetryStep, Run, Step } from "./view/record";
 
 export const MIME_TYPE = "application/vnd.op-jupyter.run+json";
 
@@ -29,6 +29,8 @@ interface Varying {
   model?: string;
   started?: number | null;
   ended?: number | null;
+  /** The retries, with the places that they had among all steps. */
+  retries?: (RetryStep & { index: number })[];
   steps?: {
     started?: number;
     ended?: number | null;
@@ -39,23 +41,22 @@ interface Varying {
   children?: Record<string, Varying[]>;
 }
 
-/** The run in an output: its data, and in their places the times, the model and the tokens from its metadata. */
+/** The run in an output: its data, and in their places the times, model, tokens and retries from its metadata. */
 export function runIn({ data, metadata }: Readonly<Bundle>): Run {
   return whole(data[MIME_TYPE] as Run, (metadata[MIME_TYPE] ?? {}) as Varying);
 }
 
-function whole(run: Run, { run_id, model, started, ended, steps, children }: Varying): Run {
+function whole(run: Run, { run_id, model, started, ended, retries, steps, children }: Varying): Run {
   const known = Object.entries({ run_id, model, started, ended }).filter(([, value]) => value !== undefined);
   const nested = Object.entries(run.children).map(([id, runs]) => [
     id,
     runs.map((child, index) => whole(child, children?.[id]?.[index] ?? {})),
   ]);
-  return {
-    ...run,
-    ...Object.fromEntries(known),
-    steps: run.steps.map((step, index) => wholeStep(step, steps?.[index] ?? {})),
-    children: Object.fromEntries(nested),
-  };
+  const all = run.steps.map((step, index) => wholeStep(step, steps?.[index] ?? {}));
+  for (const { index, ...retry } of retries ?? []) {
+    all.splice(index, 0, retry);
+  }
+  return { ...run, ...Object.fromEntries(known), steps: all, children: Object.fromEntries(nested) };
 }
 
 function wholeStep(step: Step, { usage, ...times }: NonNullable<Varying["steps"]>[number]): Step {

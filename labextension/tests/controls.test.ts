@@ -165,8 +165,9 @@ test("always is given for the call and what it means stands beside the button", 
 
   send(step(call("a", { state: "ok", approval: "always" })));
   send(step(call("b", { state: "ok", approval: "earlier" }), record.steps.length + 1));
-  find('[data-key="a"] > summary').click();
-  find('[data-key="b"] > summary').click();
+  for (const key of ["a", "b"]) {
+    find(`[data-key="${key}"] > summary`).click();
+  }
   expect(find('[data-key="a"]').textContent).toContain("Approved by you, with all later calls of do_a in this run.");
   expect(find('[data-key="b"]').textContent).toContain("Not asked: you had approved all calls of do_b in this run.");
 });

@@ -34,6 +34,24 @@ test("each step gets its own, and nothing that a reply is made of is taken from 
   });
 });
 
+test("retries stand where they stood, in nested runs too", () => {
+  const whole = run("everything");
+  const retry = whole.steps[1];
+  const without = { ...whole, steps: whole.steps.filter(({ kind }) => kind !== "retry") };
+  const kept = [
+    { index: 1, ...retry },
+    { index: 3, ...retry, attempt: 2 },
+  ];
+  const data = { ...without, children: { call_3: [without] } };
+  const metadata = { retries: kept, children: { call_3: [{ retries: kept.slice(0, 1) }] } };
+
+  const found = runIn({ data: { [MIME_TYPE]: data }, metadata: { [MIME_TYPE]: metadata } });
+
+  expect(retry?.kind).toBe("retry");
+  expect(found.steps).toEqual([...whole.steps.slice(0, 3), { ...retry, attempt: 2 }, ...whole.steps.slice(3)]);
+  expect(found.children.call_3?.[0]?.steps).toEqual(whole.steps);
+});
+
 test("an output without metadata has the run that its data are", () => {
   expect(runIn({ data: { [MIME_TYPE]: run("everything") }, metadata: {} })).toEqual(run("everything"));
 });

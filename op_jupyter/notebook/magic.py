@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import keyword
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from op_jupyter.notebook.bundle import mime_bundle
 from op_jupyter.notebook.channel import register
 from op_jupyter.notebook.host import captured_output, expand_names, tools_named
 from op_jupyter.notebook.live import LiveOutput, is_watched
+from op_jupyter.notebook.static_text import WIDTH
 from op_jupyter.providers import Model, ToolChoice, default_model, list_models, resolve
 from op_jupyter.providers.replay import Recorder
 from op_jupyter.record import Run
@@ -95,7 +97,7 @@ class AgentMagics(Magics):
                 if live:
                     live.finish(run)
                 else:
-                    data, metadata = mime_bundle(run)
+                    data, metadata = mime_bundle(run, _width(self._shell))
                     self._shell.display_pub.publish(data=data, metadata=metadata)
 
     @line_magic("agent")  # type: ignore[arg-type]  # IPython types it for use without a name only
@@ -164,13 +166,19 @@ def _in_one_line(error: BaseException) -> BaseException:
     return error
 
 
+def _width(shell: InteractiveShell) -> int:
+    """The columns that a run's text may take: those of a terminal; in a notebook it is the same text everywhere."""
+    is_terminal = getattr(shell, "kernel", None) is None
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if is_terminal else WIDTH
+
+
 def load(shell: InteractiveShell) -> None:
     """Register the magics in `shell`, and in a kernel the comms that views open."""
     shell.register_magics(AgentMagics(shell))
     host.ask = ask_with_input
     if shell.display_formatter:
         # A run at the end of a cell is shown as its agent cell shows it.
-        shell.display_formatter.mimebundle_formatter.for_type(Run, lambda run, **_: mime_bundle(run))
+        shell.display_formatter.mimebundle_formatter.for_type(Run, lambda run, **_: mime_bundle(run, _width(shell)))
     kernel = getattr(shell, "kernel", None)
     if kernel is not None:
         register(kernel.comm_manager)

@@ -1,126 +1,103 @@
-"""A run as plain text: for terminals, and for whoever reads the notebook file.
-
-The words that all static views share stand here too; HTML is made in `static_html`.
-"""
+"""A run as plain text, a line for each call: for terminals, and for whoever reads the notebook file."""
 
 from __future__ import annotations
 
-import json
+import textwrap
 from typing import assert_never
 
-from op_jupyter.messages import ImageContent, InputBlock, TextContent, ToolCall
+from op_jupyter.messages import AssistantMessage
+from op_jupyter.notebook.fitting import left_out_between
+from op_jupyter.notebook.static_words import (
+    CUT_OFF,
+    STATES,
+    answer_of,
+    brief_signature,
+    columns,
+    content_text,
+    head,
+    notes,
+    result_line,
+    shown,
+    speaker,
+)
 from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
 
 WIDTH = 100
-LONGEST = 20_000
-"""So many characters of one text are shown; the notebook's data has the rest."""
-
-# C0 but newline and tab, C1, and what turns the direction of text: they would act on a terminal, or mislead a reader.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)} | {
-    code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
-SIGNS = {
-    "ok": "✓",
-    "error": "✗",
-    "skipped": "↷",
-    "not_run": "–",
-    "interrupted": "■",
-    "running": "●",
-    "waiting": "?",
-}
+_NARROWEST = 30
+_GUTTER = 4
+_NESTED = 6
 
 
-def to_text(run: Run) -> str:
-    """The run: each message and answer in full, each call in one line."""
-    return shown("\n".join(_lines(run)))
+def to_text(run: Run, width: int = WIDTH) -> str:
+    """The run, `width` columns wide: messages and answers in full, each call in one line."""
+    return "\n".join(_lines(run, width, is_root=True))
 
 
-def shown(text: str) -> str:
-    """`text` as a person may safely look at it: not too long, and control characters as they are written in Python."""
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters are in the notebook's data"
-    return text.replace("\r\n", "\n").translate(_CONTROLS)
-
-
-def _lines(run: Run) -> list[str]:
-    lines: list[str] = []
-    last_round = 0
+def _lines(run: Run, width: int, is_root: bool = False) -> list[str]:
+    width = max(width, _NARROWEST)
+    mark, outcome, rounds = head(run)
+    lines = [f"{mark} {outcome} · {rounds}"]
+    answer = answer_of(run)
+    previous = numbered = 0
     for step in run.steps:
+        if left_out := left_out_between(run, previous, step.round):
+            lines += _hanging("…", left_out, width)
+        previous = step.round
+        number = str(step.round) if step.round != numbered else ""
         match step:
             case UserStep():
-                lines += _hanging("you", content_text(step.message.content))
+                if step.message.source == "user":
+                    lines += _hanging("you", content_text(step.message.content), width)
+                    continue
+                said = _hanging(number, f"{speaker(step)}: {content_text(step.message.content)}", width)
             case AssistantStep():
-                text = step.message.text.strip()
-                mark = str(step.round) if step.round != last_round else ""
-                if text:
-                    lines += _hanging(mark, text)
-                    last_round = step.round
+                text = _said(step.message)
+                if is_root and step is answer:
+                    lines += ["", *_wrapped(text, width)]
+                    continue
+                said = _hanging(number, text, width) if text else []
             case CallStep():
-                mark = str(step.round) if step.round != last_round else ""
-                last_round = step.round
-                lines.append(f"{mark:<4}{SIGNS[step.state]} {one_line(signature(step.call))}  {result_line(step)}")
+                said = [f"{number:<{_GUTTER}}{_call(step, width - _GUTTER)}"]
                 for child in run.children.get(step.call.id, []):
-                    lines += [f"      {line}" for line in _lines(child)]
+                    said += [" " * _NESTED + line for line in _lines(child, width - _NESTED)]
             case RetryStep():
-                pass  # not at every replay; the metadata has it
+                continue  # not at every replay; the metadata has it
             case _:
                 assert_never(step)
-    lines += [f"    {note}" for note in notes(run)]
+        lines += said
+        if said:
+            numbered = step.round
+    left_out = left_out_between(run, previous, run.rounds)
+    ending = [line for note in [*filter(None, [left_out]), *notes(run)] for line in _hanging("", note, width)]
+    return [*lines, "", *ending] if ending and answer and is_root else [*lines, *ending]
+
+
+def _said(message: AssistantMessage) -> str:
+    text = message.text.strip()
+    return f"{text}\n{CUT_OFF}".strip() if message.stop_reason == "length" else text
+
+
+def _call(step: CallStep, width: int) -> str:
+    mark, _ = STATES[step.state]
+    result = result_line(step, width * 4 // 10)
+    called = brief_signature(step.call, width - columns(result) - 4)
+    return f"{mark} {called}  {result_line(step, width - columns(called) - 4)}".rstrip()
+
+
+def _hanging(mark: str, text: str, width: int) -> list[str]:
+    first, *rest = _wrapped(text, width - _GUTTER) or [""]
+    return [f"{mark:<{_GUTTER}}{first}", *(" " * _GUTTER + line for line in rest)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of `text`, of which those that are too long are broken between words."""
+    lines: list[str] = []
+    for line in shown(text).split("\n"):
+        if len(line) <= width:
+            lines.append(line)
+        else:
+            indent = line[: len(line) - len(line.lstrip())][: width // 2]
+            lines += textwrap.wrap(
+                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            ) or [""]
     return lines
-
-
-def _hanging(mark: str, text: str) -> list[str]:
-    first, *rest = text.splitlines() or [""]
-    return [f"{mark:<4}{first}", *(f"    {line}" for line in rest)]
-
-
-def signature(call: ToolCall) -> str:
-    """The call as Python would write it, whole."""
-    if call.raw_arguments is not None and not call.arguments:
-        return f"{call.name}({call.raw_arguments})"
-    arguments = ", ".join(f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in call.arguments.items())
-    return f"{call.name}({arguments})"
-
-
-def result_line(step: CallStep) -> str:
-    """What came of a call, in one line."""
-    return one_line(content_text(step.result.content)) if step.result else ""
-
-
-def content_text(content: list[InputBlock]) -> str:
-    """The text of `content`, with a word for each image."""
-    parts: list[str] = []
-    for block in content:
-        match block:
-            case TextContent():
-                parts.append(block.text)
-            case ImageContent():
-                parts.append(f"[image: {block.mime_type}]")
-            case _:
-                assert_never(block)
-    return "\n".join(parts)
-
-
-def one_line(text: str) -> str:
-    """`text` in one line of `WIDTH` characters at the most."""
-    joined = " ".join(text.split())
-    return joined if len(joined) <= WIDTH else f"{joined[: WIDTH - 1]}…"
-
-
-def notes(run: Run) -> list[str]:
-    """What has to be said of how the run ended, beyond its messages."""
-    said: list[str] = []
-    if run.stop_reason is None:
-        said.append("The run had not ended when this was saved.")
-    if run.hit_cap:
-        said.append(
-            f"Stopped after {run.rounds} {'round' if run.rounds == 1 else 'rounds'}, the most that was allowed."
-        )
-    if run.stop_reason == "aborted":
-        said.append("Stopped by you.")
-    if run.stop_reason == "length":
-        said.append("The reply reached its length limit.")
-    if run.error:
-        said.append(f"Failed: {run.error}")
-    said += [f"Not delivered: {content_text(message.content)}" for message in run.undelivered]
-    return said

@@ -10,6 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import CapturedIO, capture_output
 
+from op_jupyter import Run
 from op_jupyter.testing import call
 from tests.notebook.conftest import MakeCassette
 from tests.providers.adapter import KEY, wait_for
@@ -31,6 +32,9 @@ def sub(a: int, b: int) -> int:
 class Thing:
     pass
 """
+
+
+RUN = Run(run_id="r", error="some words " * 30)
 
 
 def add(a: int, b: int) -> int:
@@ -104,7 +108,7 @@ def test_max_iterations_and_tool_choice_reach_the_run(ready: InteractiveShell, c
     file = cassette("go", [["so far", call("add", a=1, b=2)]], tools=[add], max_iterations=1, tool_choice=named)
     shown = ask(ready, f"--model replay:{file} --tools add --max-iterations 1 --tool-choice add", "go")
     assert ready.user_ns["_agent"] == "so far"
-    assert "Stopped after 1 round," in shown.outputs[0].data["text/plain"]
+    assert "Ended after 1 round," in shown.outputs[0].data["text/plain"]
 
 
 def test_a_recorded_cell_replays_without_its_model(
@@ -246,6 +250,22 @@ def odd() -> None:
     run(shell, "runtime.model = scripted([[call('odd')], 'ok']); runtime.exec('go', tools=[odd])")
     last = shell.user_ns["runtime"].last_run
     assert "TypeError" in last.messages[2].text and type(last).from_json(last.to_json()) == last
+
+
+def test_the_text_of_a_run_is_as_wide_as_the_terminal_and_in_a_notebook_the_same_everywhere(
+    ready: InteractiveShell, cassette: MakeCassette, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = cassette("go", ["some words " * 30])
+    widths: dict[int, int] = {}
+    for columns in (40, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        (output,) = ask(ready, f"-m replay:{file} --tools ''", "go").outputs
+        widths[columns] = max(map(len, output.data["text/plain"].splitlines()))
+    assert 30 < widths[40] <= 40 and 70 < widths[80] <= 80
+    monkeypatch.setattr(ready, "kernel", object(), raising=False)
+    assert ready.display_formatter
+    data, _ = ready.display_formatter.format(RUN)
+    assert max(map(len, data["text/plain"].splitlines())) > 90
 
 
 def test_the_models_of_a_provider_are_listed(ready: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,8 @@ export interface Run {
   undelivered: UserMessage[];
   /** The nested runs, in order, by the id of the call that they ran under. */
   children: Record<string, Run[]>;
+  /** The first and the last of rounds that the notebook file does not have, where it would have grown too large. */
+  left_out?: [first: number, last: number][];
   started?: number | null;
   ended?: number | null;
 }

@@ -43,6 +43,16 @@ export function findRound(element: Element, round: number): Element | null {
   return places.find((place) => place instanceof HTMLElement && numberOf(place) === round) ?? null;
 }
 
+/** The rounds that the file does not have, and among which these are. */
+export function leftOut({ left_out }: Run, first: number, last: number): [first: number, last: number] | undefined {
+  return left_out?.find(([begin, end]) => begin <= first && last <= end);
+}
+
+export function sayLeftOut([first, last]: [first: number, last: number]): string {
+  const rounds = first === last ? `Round ${first} was` : `Rounds ${first} to ${last} were`;
+  return `${rounds} left out of the notebook file.`;
+}
+
 /** How many rounds are gathered, the first ones. */
 function pastOf({ rounds }: Run): number {
   return Math.max(Math.floor((rounds - LATEST) / GATHERED), 0) * GATHERED;
@@ -54,7 +64,9 @@ function drawFrom(first: number, last: number, draw: DrawRound): HTMLElement[] {
 
 function drawPast(run: Run, first: number, draw: DrawRound): HTMLDetailsElement {
   const last = first + GATHERED - 1;
-  const held = h("span", { class: "note" }, heldBy(run.steps.filter(({ round }) => round >= first && round <= last)));
+  const steps = run.steps.filter(({ round }) => round >= first && round <= last);
+  const isGone = !steps.length && leftOut(run, first, last);
+  const held = h("span", { class: "note" }, isGone ? "left out of the notebook file" : heldBy(steps));
   const summary = [h("span", {}, `Rounds ${first} to ${last}`), " ", held];
   const element = details("past", summary, () => drawFrom(first, last, draw));
   element.dataset.key = `rounds ${first}`;

@@ -4,7 +4,7 @@ import { h } from "./dom";
 import { drawHead } from "./head";
 import { morph } from "./morph";
 import type { CallStep, Run, Step } from "./record";
-import { drawRounds, findRound, growRounds } from "./rounds";
+import { drawRounds, findRound, growRounds, leftOut, sayLeftOut } from "./rounds";
 import { drawAssistant } from "./steps/assistant";
 import { drawCall } from "./steps/call";
 import { drawRetry } from "./steps/retry";
@@ -56,13 +56,18 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
 }
 
 function drawRound(run: Run, round: number, live?: Live): HTMLElement {
+  const steps = stepsOf(run, round).map((index) => drawStep(run, index, live));
+  const gone = leftOut(run, round, round);
+  const isGone = gone !== undefined && !steps.length;
   const element = h(
     "section",
     { class: "round", role: "group", "aria-label": `Round ${round}` },
-    h("span", { class: "gutter", "aria-hidden": "true" }, String(round)),
-    ...stepsOf(run, round).map((index) => drawStep(run, index, live)),
+    h("span", { class: "gutter", "aria-hidden": "true" }, isGone ? "" : String(round)),
+    ...steps,
+    ...(gone?.[1] === round ? [h("p", { class: "note" }, sayLeftOut(gone))] : []),
   );
   element.dataset.round = String(round);
+  element.hidden = isGone && gone[1] !== round;
   return element;
 }
 
