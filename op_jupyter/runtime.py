@@ -134,9 +134,8 @@ class Runtime:
             history: the messages to go on from, such as `runtime.last_run.messages`.
             get_steering_messages, get_follow_up_messages: asked for more messages as the loop goes, and at its end.
             on_event: called with every event, in the thread that it happens in, but for what is printed: soon after.
-            on_approval: called with a `ToolCall` and its `AgentTool` where that asks for approval; returns whether it
-                may run, or `"always"`: it and all later calls of that function, in this run and those nested in it. By
-                default the outer run's; else a notebook asks the person, and elsewhere nothing is allowed.
+            on_approval: called with a `ToolCall` and its `AgentTool` where that asks for approval; says whether it may
+                run, or `"always"`: later ones, too. By default the outer run's or the notebook's; else all is refused.
 
         Returns:
             The text of the last reply; with `choices` what the handler returned that was picked, or the value or name

@@ -153,7 +153,8 @@ def test_in_forced_colours_no_state_is_told_by_colour_alone(
         assert len(set(signs.values())) == len(signs) and all(signs.values()), name
         assert still.audit() == [], name
     page = still.show(records["an approval"], live=True)
-    borders = page.get_by_role("button").evaluate_all("all => all.map((one) => getComputedStyle(one).borderTopWidth)")
+    buttons = page.locator(".approval button, .controls button")
+    borders = buttons.evaluate_all("all => all.map((one) => getComputedStyle(one).borderTopWidth)")
     assert set(borders) == {"1px"}
 
 

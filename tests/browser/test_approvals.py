@@ -49,7 +49,7 @@ def test_one_call_is_approved_and_one_denied_with_the_arguments_in_full(page: Pa
     wire.script = [deletes("sales", "cities"), Answer(pieces=[says("All clean."), *STOP])]
     notebook = asked(page, lab, "approve.ipynb")
     waiting = page.locator(".call[data-state=waiting]")
-    expect(waiting.locator("pre").first).to_contain_text("the end of it")
+    expect(waiting.get_by_role("group", name="Arguments")).to_contain_text("the end of it")
     waiting.get_by_role("button", name="Approve", exact=True).click()
     expect(page.locator(".call[data-state=ok]")).to_contain_text("sales is gone")
     # A page that is loaded again is asked again, and answers by keyboard, too.

@@ -61,7 +61,7 @@ def test_who_has_scrolled_away_is_told_of_the_end_once_and_shown_it(
     says_of(notebook, "is done.")
     show(notebook)
     comes_to_its_end(notebook)
-    expect(agent(notebook).get_by_text("All is well.")).to_be_in_viewport()
+    expect(agent(notebook).get_by_text("All is well.", exact=True)).to_be_in_viewport()
 
 
 def test_who_has_scrolled_away_is_told_of_a_question_until_it_is_answered(

@@ -1,6 +1,6 @@
 /** What a run is doing just now, in words. */
 
-import type { CallStep, Run } from "./record";
+import type { CallStep, Run, ToolCall } from "./record";
 import { oneLine } from "./text";
 
 export function activity(run: Run): string {
@@ -42,14 +42,14 @@ function nestedUnderWay(run: Run, { call }: CallStep): Run | undefined {
 }
 
 /** The calls that wait for a person's yes, in the run and in those nested in it; each with a key of its own. */
-export function waitingCalls(run: Run): { key: string; name: string }[] {
+export function waitingCalls(run: Run): { key: string; name: string; call: ToolCall }[] {
   const step = run.steps.at(-1);
   if (step?.kind !== "call") {
     return [];
   }
   const { call, state, started } = step;
   if (state === "waiting") {
-    return [{ key: `${run.run_id} ${call.id} ${started}`, name: call.name }];
+    return [{ key: `${run.run_id} ${call.id} ${started}`, name: call.name, call }];
   }
   return (run.children[call.id] ?? []).filter(({ stop_reason }) => stop_reason === null).flatMap(waitingCalls);
 }

@@ -1,8 +1,8 @@
 /** What a screen reader says while a run goes on: what is worth hearing, and once. */
 
-import { waiting } from "./approval";
+import { waitingCalls } from "./activity";
 import { h } from "./dom";
-import type { CallStep, Run } from "./record";
+import type { Run, ToolCall } from "./record";
 import { oneLine, wholeUpTo } from "./text";
 
 /** Milliseconds from one report of what goes on to the next. */
@@ -26,10 +26,10 @@ export class Announcer {
 
   /** `doing` is what goes on just now, in a sentence. */
   update(run: Run, doing: string): void {
-    for (const [key, step] of waiting(run)) {
+    for (const { key, call } of waitingCalls(run)) {
       if (!this.#asked.has(key)) {
         this.#asked.add(key);
-        this.#interrupt(question(step));
+        this.#interrupt(question(call));
       }
     }
     const ended = run.stop_reason !== null;
@@ -100,7 +100,7 @@ export class Announcer {
   }
 }
 
-function question({ call }: CallStep): string {
+function question(call: ToolCall): string {
   return `${oneLine(call.name)} waits for your approval: ${oneLine(JSON.stringify(call.arguments))}`;
 }
 

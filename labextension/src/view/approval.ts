@@ -86,16 +86,6 @@ export function drawApproved({ approval, call }: CallStep): Node[] {
   }
 }
 
-/** The calls that wait for an answer, in the run and in those nested in it, each with its key. */
-export function waiting(run: Run): Map<string, CallStep> {
-  const step = run.steps.at(-1);
-  if (step?.kind !== "call") {
-    return new Map();
-  }
-  const nested = (run.children[step.call.id] ?? []).flatMap((child) => [...waiting(child)]);
-  return new Map(step.state === "waiting" ? [[keyOf(run, step), step]] : nested);
-}
-
 function keyOf(run: Run, step: CallStep): string {
   return `${run.run_id} ${step.call.id} ${step.started}`;
 }

@@ -12,7 +12,7 @@ export const STYLE = `
   --ink: var(--jp-content-font-color1, CanvasText);
   --line: var(--jp-border-color2, color-mix(in srgb, currentcolor 25%, transparent));
   --shade: var(--jp-layout-color2, color-mix(in srgb, currentcolor 6%, transparent));
-  --quiet: var(--jp-content-font-color2, color-mix(in srgb, CanvasText 75%, Canvas));
+  --quiet: var(--jp-content-font-color2, color-mix(in srgb, var(--ink) 70%, transparent));
   --bad: color-mix(in srgb, var(--jp-error-color1, light-dark(#b3261e, #f2b8b5)) 85%, var(--ink));
 }
 .head { color: var(--quiet); display: flex; flex-wrap: wrap; font-size: 0.85em; gap: 0 0.5em; }
