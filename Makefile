@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 FRONT_END := labextension/dist/package.json
 NODE_MODULES := labextension/node_modules/.package-lock.json
 
-.PHONY: install demo lab test bench check check-python check-front-end test-front-end test-python test-providers test-others chromium clean
+.PHONY: install demo lab test bench check check-python check-front-end test-front-end test-python test-browser test-others chromium clean
 
 install: $(INSTALLED)
 
@@ -46,14 +46,14 @@ test-front-end: $(NODE_MODULES)
 
 test-python: $(INSTALLED) chromium
 	$(BIN)/python -m op_jupyter.providers.local
-	$(MAKE) --jobs 2 --output-sync test-providers test-others
+	$(MAKE) --jobs 2 --output-sync test-browser test-others
 
-# Side by side, since the tests of notebooks and browsers mostly wait.
-test-providers:
-	$(BIN)/pytest tests/providers tests/bench
+# Side by side, since the tests in a browser mostly wait.
+test-browser:
+	$(BIN)/pytest tests/browser
 
 test-others:
-	$(BIN)/pytest --nbval --ignore tests/providers --ignore tests/bench
+	$(BIN)/pytest --nbval --ignore tests/browser
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench

@@ -136,7 +136,7 @@ def states() -> dict[str, dict[str, Any]]:
     runtime = Runtime(model=scripted([[call("count_missing", column="a")]] * 3), tools=tools)
     runtime.exec("Again and again", max_iterations=2)
     caught["the cap"] = saved(runtime)
-    reply = ["I look.", call("count_missing", column="a")]
+    reply: Any = ["I look.", call("count_missing", column="a")]
     runtime = Runtime(model=scripted([reply, RunError("The key was refused.", kind="auth")]), tools=tools)
     try:
         runtime.exec("Now")
