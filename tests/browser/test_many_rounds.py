@@ -110,3 +110,4 @@ def test_a_run_of_a_thousand_rounds_costs_at_its_end_what_it_cost_at_first(page:
     assert median(sizes[-20:]) <= 1.5 * median(sizes[:20])
     assert median(costs[-10:]) <= 1.5 * median(costs[1:11])
     assert median(waited) <= 100
+    assert len(notebook.saved("the end")) < 5_000_000
