@@ -11,7 +11,16 @@ export interface Bundle {
   metadata: Record<string, unknown>;
 }
 
-type Ack = { type: "ack"; id: string; ok: boolean; reason?: string; state?: string; seq?: number; run?: Run };
+type Ack = {
+  type: "ack";
+  id: string;
+  ok: boolean;
+  reason?: string;
+  state?: string;
+  seq?: number;
+  run?: Run;
+  time?: number;
+};
 type Opened = {
   type: "open";
   known: boolean;
@@ -93,8 +102,8 @@ export class KernelTransport implements Transport {
   }
 
   async snapshot(): Promise<Snapshot> {
-    const { seq, run } = await this.#request({ type: "snapshot" });
-    return { seq, run } as Snapshot;
+    const { seq, run, time } = await this.#request({ type: "snapshot" });
+    return { seq, run, time } as Snapshot;
   }
 
   /** Tells the kernel that the finished run is here, and closes the line. */

@@ -140,3 +140,42 @@ test("all calls are opened and closed with one click", () => {
   press("Collapse all");
   expect(open()).toBe(0);
 });
+
+test("what a function writes in pieces is one output", async () => {
+  const output = (text: string, name = "stdout") => ({ output_type: "stream" as const, name, text });
+  const send = live({ ...empty, rounds: 1, steps: [call(1, { state: "running" })] });
+  await vi.waitFor(() => expect(el.shadowRoot?.querySelector(".call")).not.toBeNull());
+  for (const written of [output("."), output("."), output("!", "stderr"), output(".")]) {
+    send({ op: "output", run_id: empty.run_id ?? "", index: 0, output: written });
+  }
+
+  const written = [...(el.shadowRoot?.querySelectorAll('[aria-label="Output"] pre') ?? [])];
+  expect(written.map(({ textContent }) => textContent)).toEqual(["..", "!", "."]);
+});
+
+test("rounds are not gathered under the hands of somebody whose focus is in them", async () => {
+  const send = live({ ...long(49), stop_reason: null });
+  await vi.waitFor(() => expect(shown()).toHaveLength(49));
+  el.shadowRoot?.querySelector<HTMLElement>(".call > summary")?.focus();
+  const round = (number: number) =>
+    send(
+      { op: "set", run_id: empty.run_id ?? "", fields: { rounds: number } },
+      { op: "step", run_id: empty.run_id ?? "", index: number - 1, step: call(number) },
+    );
+
+  round(50);
+  expect(shown()).toHaveLength(50);
+  el.shadowRoot?.querySelector<HTMLElement>(":focus")?.blur();
+  round(51);
+  expect(shown()).toHaveLength(1 + 26);
+});
+
+test("what goes on stays open when all is closed", () => {
+  mount(el, { ...long(2), steps: [call(1, { state: "error" }), call(2, { state: "waiting" })], stop_reason: null });
+  [...(el.shadowRoot?.querySelectorAll("button") ?? [])]
+    .find(({ textContent }) => textContent === "Collapse all")
+    ?.click();
+
+  const cards = [...(el.shadowRoot?.querySelectorAll<HTMLDetailsElement>(".call") ?? [])];
+  expect(cards.map(({ open }) => open)).toEqual([false, true]);
+});

@@ -83,7 +83,12 @@ function change(runs: Run[], random: (below: number) => number): Op {
   const { call: made, output } = step as CallStep;
   switch (random(3)) {
     case 0:
-      output.push({ output_type: "stream", name: "stdout", text });
+      // What is written in pieces is one output.
+      output[0] = {
+        output_type: "stream",
+        name: "stdout",
+        text: `${(output[0] as { text: string })?.text ?? ""}${text}`,
+      };
       return { op: "output", run_id, index, output: { output_type: "stream", name: "stdout", text } };
     case 1: {
       run.rounds++;

@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { copyable } from "../src/view/copy";
 import { h } from "../src/view/dom";
+import { morph } from "../src/view/morph";
 import { drawText, drawValue } from "../src/view/values";
 
 const rows = (element: Element) =>
@@ -67,6 +68,25 @@ test("the button copies the text as it was, and says that it has", async () => {
   await vi.waitFor(() => expect(button?.textContent).toBe("Copied"));
   expect(writeText).toHaveBeenCalledWith("\u202emeant");
   vi.unstubAllGlobals();
+});
+
+test("a button that stays copies what is there now", async () => {
+  const writeText = vi.fn(() => Promise.resolve());
+  vi.stubGlobal("navigator", { clipboard: { writeText } });
+  const old = copyable(h("pre", {}, "half"), () => "half");
+
+  morph(
+    old,
+    copyable(h("pre", {}, "whole"), () => "whole"),
+  );
+  old.querySelector("button")?.click();
+
+  expect(writeText).toHaveBeenCalledWith("whole");
+  vi.unstubAllGlobals();
+});
+
+test("a number that would come out as another stands as it is", () => {
+  expect(drawText('{"id": 12345678901234567890}').textContent).toBe('{"id": 12345678901234567890}');
 });
 
 test("where a page may not use the clipboard there is no button", () => {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from op_jupyter.notebook.as_json import run_as_json
 from op_jupyter.notebook.fitting import fitted
-from op_jupyter.notebook.prices import priced
 from op_jupyter.notebook.static_html import to_html
 from op_jupyter.notebook.static_text import WIDTH, to_text
 from op_jupyter.record import Run
@@ -40,9 +40,7 @@ def mime_bundle(run: Run, width: int = WIDTH) -> Bundle:
 
 
 def _bundle(run: Run, width: int) -> Bundle:
-    from pydantic_core import to_jsonable_python
-
-    data, metadata = _split(priced(to_jsonable_python(run, bytes_mode="base64")))
+    data, metadata = _split(run_as_json(run))
     bundle = {MIME_TYPE: data, "text/html": to_html(run), "text/plain": to_text(run, width)}
     return bundle, {MIME_TYPE: metadata}
 

@@ -17,7 +17,8 @@ from typing import Any, Literal
 from op_jupyter.emit import Emitter
 from op_jupyter.errors import RunError
 from op_jupyter.events import AgentEvent
-from op_jupyter.notebook.patches import Op, merged, ops_of, run_as_json
+from op_jupyter.notebook.as_json import run_as_json
+from op_jupyter.notebook.patches import Op, merged, ops_of
 from op_jupyter.runtime import Runtime
 
 CONTROL_TARGET = "op_jupyter.control"
@@ -230,7 +231,7 @@ class Channel:
         with self._emit.lock, self._changed:
             if self._batches:
                 self._batches[-1]["closed"] = True
-            return {"seq": self._number, "run": run_as_json(self._emit.run)}
+            return {"seq": self._number, "run": run_as_json(self._emit.run), "time": time.time()}
 
 
 def channel_of(run_id: str) -> Channel | None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from op_jupyter.events import AgentEvent
+from op_jupyter.notebook.as_json import run_as_json
 from op_jupyter.notebook.bundle import MIME_TYPE, mime_bundle
 from op_jupyter.notebook.channel import Channel
-from op_jupyter.notebook.patches import run_as_json
 from op_jupyter.record import Run
 from op_jupyter.runtime import Runtime
 

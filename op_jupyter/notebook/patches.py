@@ -25,7 +25,7 @@ from op_jupyter.events import (
     BlockDelta,
 )
 from op_jupyter.messages import AssistantMessage
-from op_jupyter.notebook.prices import price, priced
+from op_jupyter.notebook.as_json import as_json, run_as_json, step_as_json
 from op_jupyter.record import AssistantStep, CallStep, Run, find_run
 
 Op = dict[str, Any]
@@ -75,18 +75,6 @@ def merged(ops: list[Op], op: Op) -> list[Op]:
     return [*ops, op]
 
 
-def run_as_json(run: Run) -> dict[str, Any]:
-    """A run as a view draws it: the record, with what each reply cost."""
-    return priced(as_json(run))
-
-
-def as_json(value: Any) -> Any:
-    """A part of the record as JSON."""
-    from pydantic_core import to_jsonable_python
-
-    return to_jsonable_python(value, bytes_mode="base64")
-
-
 def _op(kind: str, target: Run, **values: Any) -> Op:
     return {"op": kind, "run_id": target.run_id, **values}
 
@@ -96,7 +84,7 @@ def _set(run: Run, *names: str) -> Op:
 
 
 def _step(run: Run, index: int) -> Op:
-    return _op("step", run, index=index, step=price(run.model, as_json(run.steps[index])))
+    return _op("step", run, index=index, step=step_as_json(run, run.steps[index]))
 
 
 def _reply(run: Run) -> int:

@@ -15,10 +15,15 @@ from op_jupyter.record import AssistantStep, CallStep, RetryStep, Run, UserStep
 LONGEST = 20_000
 """So many characters of one text are shown; the notebook's data has the rest."""
 
-# C0 but newline and tab, C1, and what turns the direction of text: they would act on a terminal, or mislead a reader.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)} | {
-    code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
+# C0 but newline and tab, C1, what turns the direction of text, and what nobody sees: they would act on a terminal, or
+# mislead a reader.
+_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_UNSEEN = (0xAD, 0x115F, 0x1160, 0x180E, 0x200B, 0x2028, 0x2029, *range(0x2060, 0x2065), 0x3164, 0xFEFF, 0xFFA0)
+_CONTROLS = (
+    {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)}
+    | {code: f"\\u{code:04x}" for code in (*_TURNING, *_UNSEEN)}
+    | {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}
+)
 STATES = {
     "running": ("●", "running"),
     "waiting": ("?", "waits for approval"),

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page
 from op_jupyter import RunError, Runtime, agentic_function, function
 from op_jupyter.events import AgentEvent, AgentEventApproval, AgentEventMessageUpdate, AgentEventSteering, BlockDelta
 from op_jupyter.messages import ToolCall
+from op_jupyter.notebook.as_json import as_json
 from op_jupyter.notebook.bundle import MIME_TYPE, mime_bundle
-from op_jupyter.notebook.patches import as_json
 from op_jupyter.record import Run
 from op_jupyter.testing import call, scripted
 from op_jupyter.tools.registry import AgentTool

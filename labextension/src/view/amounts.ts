@@ -22,7 +22,7 @@ export function duration(started?: number | null, ended?: number | null): string
 /** What a run and those nested in it took and gave; empty where nobody counted. */
 export function tokens(run: Run): string {
   const { read, written } = totalsOf(run);
-  return read + written ? `${short(read)} tokens in, ${short(written)} out` : "";
+  return read + written ? `${over(run)}${short(read)} tokens in, ${short(written)} out` : "";
 }
 
 /** What a run and those nested in it cost, as far as prices are known; empty where none is. */
@@ -31,7 +31,16 @@ export function cost(run: Run): string {
   if (!dollars) {
     return "";
   }
-  return dollars < 0.01 ? "less than $0.01" : `$${dollars.toFixed(2)}`;
+  return dollars < 0.01 ? "less than $0.01" : `${over(run)}$${dollars.toFixed(2)}`;
+}
+
+/** Of a run that the file does not have whole, what is left can be summed up. */
+function over(run: Run): string {
+  return isShortened(run) ? "over " : "";
+}
+
+function isShortened(run: Run): boolean {
+  return Boolean(run.left_out?.length) || Object.values(run.children).flat().some(isShortened);
 }
 
 interface Totals {

@@ -11,8 +11,11 @@ export function now(): number {
   return Date.now() / 1000 + ahead;
 }
 
-export function setNow(time: number): void {
-  ahead = time - Date.now() / 1000;
+/** Takes the kernel's time, where it is known. */
+export function setNow(time?: number): void {
+  if (time !== undefined) {
+    ahead = time - Date.now() / 1000;
+  }
 }
 
 /** How long something took; or, while the run goes on, has taken until now, which is then kept up to date. */

@@ -48,6 +48,10 @@ export class Controls implements Live {
     this.element = h("div", {}, this.#footer, this.#announcer.element);
   }
 
+  get isGone(): boolean {
+    return this.#transport.link.state === "gone";
+  }
+
   update(run: Run): void {
     this.#run = run;
     const { link } = this.#transport;

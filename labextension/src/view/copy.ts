@@ -10,9 +10,20 @@ export function copyable(element: HTMLElement, text: () => string): HTMLElement 
   return h("div", { class: "copyable" }, element, ...(navigator.clipboard ? [copyButton(text)] : []));
 }
 
+/** What each button copies. */
+const texts = new WeakMap<Element, () => string>();
+
+/** Lets the button `old` copy what `drawn` would, of which it is an earlier state. */
+export function adoptText(old: Element, drawn: Element): void {
+  const text = texts.get(drawn);
+  if (text) {
+    texts.set(old, text);
+  }
+}
+
 function copyButton(text: () => string): HTMLButtonElement {
   const element = button("copy", "Copy", async () => {
-    const said = await navigator.clipboard.writeText(text()).then(
+    const said = await navigator.clipboard.writeText(texts.get(element)?.() ?? "").then(
       () => "Copied",
       () => "Not copied",
     );
@@ -22,5 +33,6 @@ function copyButton(text: () => string): HTMLButtonElement {
     }, SAID);
   });
   element.setAttribute("aria-live", "polite");
+  texts.set(element, text);
   return element;
 }

@@ -18,6 +18,8 @@ const ENDED: Record<NonNullable<Run["stop_reason"]>, [mark: string, outcome: str
 
 /** What is opened and closed with one click; not the rounds that are long past, of which there may be a thousand. */
 const FOLDS = ".call, .thinking, .server";
+/** What goes on, and what is asked, stays open. */
+const GOES_ON = ":is([data-state=running], [data-state=waiting])";
 
 export function drawHead(run: Run, isLive: boolean): HTMLElement {
   const [mark, outcome] = run.stop_reason ? ENDED[run.stop_reason] : isLive ? ["●", "Running"] : ["–", "Not ended"];
@@ -46,7 +48,7 @@ function foldAll(label: string, isOpen: boolean): HTMLElement {
   const element = button("fold", label, () => {
     const run = element.closest(".run");
     for (const fold of [...(run?.querySelectorAll(FOLDS) ?? [])].filter(isFold)) {
-      if (fold.open !== isOpen) {
+      if (fold.open !== isOpen && (isOpen || !fold.matches(GOES_ON))) {
         setOpen(fold, isOpen);
       }
     }

@@ -1,6 +1,6 @@
 /** Keeps what is drawn up to date with a run that goes on, step by step. */
 
-import { startClock } from "./clock";
+import { setNow, startClock } from "./clock";
 import { Controls } from "./controls";
 import { follow } from "./follow";
 import { morph } from "./morph";
@@ -46,7 +46,9 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
     refreshing = true;
     while (!ended && store.isLost && ["live", "watching"].includes(transport.link.state)) {
       try {
-        store.reset(await transport.snapshot());
+        const snapshot = await transport.snapshot();
+        setNow(snapshot.time);
+        store.reset(snapshot);
         redraw();
       } catch {
         // Asked for again below.

@@ -1,11 +1,13 @@
 /** Makes what is on the page look like what was drawn anew, and touches nothing else: the reader's place is kept. */
 
+import { adoptText } from "./copy";
 import { isFold, settle } from "./fold";
 
 export function morph(old: Element, drawn: Element): void {
   if (isFold(old) && isFold(drawn)) {
     settle(old, drawn);
   }
+  adoptText(old, drawn);
   morphAttributes(old, drawn);
   let next = old.firstChild;
   for (const child of [...drawn.childNodes]) {

@@ -19,8 +19,9 @@ export interface View {
 
 /** Draws `run` in `el`, in place of what was drawn there before; with a transport it is live and can be steered. */
 export function mount(el: HTMLElement, run: Run, transport?: Transport): View {
-  const root = el.shadowRoot ?? attachRoot(el);
+  // Before there is a root, which would hide what the host says of a record that cannot be drawn.
   const element = drawRun(run);
+  const root = el.shadowRoot ?? attachRoot(el);
   root.replaceChildren(h("style", {}, STYLE), element);
   const live = transport && mountLive(root, element, run, transport);
   return {

@@ -1,7 +1,6 @@
 /** The rounds of a run: the last ones stand in the open, those long past are gathered in folds. */
 
 import { details, h } from "./dom";
-import { setOpen } from "./fold";
 import type { Run, Step } from "./record";
 
 /** So many rounds are gathered in one fold. */
@@ -25,12 +24,11 @@ export function growRounds(element: Element, run: Run, draw: DrawRound): void {
   ending.before(...drawFrom(numberOf(open.at(-1)) + 1, run.rounds, draw));
   while (open.length && numberOf(open[0]) <= pastOf(run)) {
     const gathered = open.splice(0, GATHERED);
-    const fold = drawPast(run, numberOf(gathered[0]), draw);
-    gathered[0]?.before(fold);
-    // Not closed under the eyes of whoever reads it.
-    if (!isInSight(ending) && gathered.some(isInSight)) {
-      setOpen(fold, true);
+    if (gathered.some(isHeld) || (!isInSight(ending) && gathered.some(isInSight))) {
+      // Not under the hands and eyes of whoever is there; later, then.
+      return;
     }
+    gathered[0]?.before(drawPast(run, numberOf(gathered[0]), draw));
     for (const round of gathered) {
       round.remove();
     }
@@ -90,6 +88,13 @@ function heldBy(steps: Step[]): string {
 
 function numberOf(round: HTMLElement | undefined): number {
   return Number(round?.dataset.round ?? 0);
+}
+
+/** Whether the focus, or what somebody has marked, is in `element`. */
+function isHeld(element: Element): boolean {
+  const root = element.getRootNode() as ShadowRoot | Document;
+  const selection = document.getSelection();
+  return element.contains(root.activeElement) || (selection?.type === "Range" && selection.containsNode(element, true));
 }
 
 function isInSight(element: Element): boolean {

@@ -14,6 +14,8 @@ import { drawUserMessage } from "./steps/user";
 export interface Live {
   /** Asks whether the call may run. */
   drawApproval(run: Run, step: CallStep): Node[];
+  /** Nobody knows any more how the run stands. */
+  readonly isGone: boolean;
 }
 
 export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement {
@@ -22,7 +24,7 @@ export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement
     element.dataset.run = run.run_id;
   }
   element.append(
-    drawHead(run, live !== undefined),
+    drawHead(run, isGoingOn(live)),
     ...drawRounds(run, (round) => drawRound(run, round, live)),
     drawEnding(run, live),
   );
@@ -35,8 +37,12 @@ export function redrawRun(element: Element, run: Run, changed: Iterable<number>,
   for (const index of changed) {
     redrawStep(element, run, index, live);
   }
-  morph(element.firstElementChild as Element, drawHead(run, live !== undefined));
+  morph(element.firstElementChild as Element, drawHead(run, isGoingOn(live)));
   morph(element.lastElementChild as Element, drawEnding(run, live));
+}
+
+function isGoingOn(live?: Live): boolean {
+  return live !== undefined && !live.isGone;
 }
 
 function redrawStep(element: Element, run: Run, index: number, live?: Live): void {
@@ -101,7 +107,7 @@ function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
         step,
         () => drawNested(run, step, live),
         () => live?.drawApproval(run, step) ?? [],
-        live !== undefined,
+        isGoingOn(live),
       );
     case "retry":
       return drawRetry(step);
@@ -114,7 +120,9 @@ function callsOf(run: Run, round: number): Set<string> {
 }
 
 function drawNested(run: Run, { call }: CallStep, live?: Live): Node[] {
-  return (run.children[call.id] ?? []).map((child) => drawRun(child, live, `Run nested in ${call.name}`));
+  return (Object.hasOwn(run.children, call.id) ? (run.children[call.id] ?? []) : []).map((child) =>
+    drawRun(child, live, `Run nested in ${call.name}`),
+  );
 }
 
 function drawEnding(run: Run, live?: Live): HTMLElement {

@@ -1,6 +1,6 @@
 /** The view's copy of a run, kept up to date by numbered changes. Pure: it draws and sends nothing. */
 
-import type { Run } from "./record";
+import type { Output, Run } from "./record";
 import type { Batch, Op, Snapshot } from "./transport";
 
 export class Store {
@@ -76,7 +76,7 @@ export class Store {
     }
     const step = run.steps[op.index];
     if (op.op === "output") {
-      return step?.kind === "call" && step.output.push(op.output) > 0;
+      return step?.kind === "call" && write(step.output, op.output);
     }
     const block = step?.kind === "assistant" ? step.message.content[op.block] : undefined;
     switch (block?.kind) {
@@ -117,4 +117,15 @@ export class Store {
         this.#index(child);
       });
   }
+}
+
+/** Adds an output; what goes on in one stream is one output, however often a function writes, as in `record.py`. */
+function write(outputs: Output[], output: Output): true {
+  const last = outputs.at(-1);
+  if (last?.output_type === "stream" && output.output_type === "stream" && last.name === output.name) {
+    outputs[outputs.length - 1] = { ...last, text: `${last.text}${output.text}` };
+  } else {
+    outputs.push(output);
+  }
+  return true;
 }

@@ -9,11 +9,16 @@ export function oneLine(text: string, most = LINE): string {
   return line.length > most ? `${line.slice(0, wholeUpTo(line, most - 1))}…` : line;
 }
 
-/** Control characters, and those that turn the direction of text, are written as in Python. */
+/** Control characters, those that turn the direction of text, and those that nobody sees, but for what joins emoji. */
+const UNSEEN =
+  /[^\P{Cc}\n\t]|\p{Bidi_Control}|[\u00ad\u115f\u1160\u180e\u200b\u2028\u2029\u2060-\u2064\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]/gu;
+
+/** `text` with what is unseen written as in Python. */
 export function visible(text: string): string {
-  return text.replaceAll("\r\n", "\n").replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, (character) => {
-    const code = character.charCodeAt(0).toString(16);
-    return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
+  return text.replaceAll("\r\n", "\n").replace(UNSEEN, (character) => {
+    const code = character.codePointAt(0)?.toString(16) ?? "";
+    const [sign, width] = code.length > 4 ? ["U", 8] : code.length > 2 || code >= "a0" ? ["u", 4] : ["x", 2];
+    return `\\${sign}${code.padStart(width as number, "0")}`;
   });
 }
 

@@ -21,6 +21,8 @@ export interface Batch {
 export interface Snapshot {
   seq: number;
   run: Run;
+  /** What time it is for the kernel, in seconds since the epoch, where it says so. */
+  time?: number;
 }
 
 /** `late`: messages arrive when the cell ends. `watching`: none can be sent. `gone`: nothing comes, either. */

@@ -85,7 +85,8 @@ function columnsOf(rows: Flat[]): string[] {
 
 /** The list or the object that `text` is, in JSON. */
 function parsed(text: string): object | undefined {
-  if (!/^\s*[[{]/.test(text) || text.length > MOST_TEXT) {
+  // A number of so many digits would come out as another.
+  if (!/^\s*[[{]/.test(text) || text.length > MOST_TEXT || /\d{16}/.test(text)) {
     return undefined;
   }
   try {

@@ -1,4 +1,4 @@
-"""What a run has cost is shown where its model's price is known, and kept out of what is the same at every replay."""
+"""What views are told beside the record: what a run cost, where its model's price is known, and numbers as text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 import pytest
 
 from op_jupyter import Run
-from op_jupyter.messages import AssistantMessage, TextContent, Usage
+from op_jupyter.messages import AssistantMessage, TextContent, ToolCall, Usage
 from op_jupyter.notebook.bundle import MIME_TYPE, mime_bundle
 from op_jupyter.notebook.prices import cost
-from op_jupyter.record import AssistantStep
+from op_jupyter.record import AssistantStep, CallStep
 
 IN_2026 = 1_780_000_000.0
 MILLION = 1_000_000
@@ -60,3 +60,14 @@ def test_costs_are_kept_with_the_times_those_of_nested_runs_too() -> None:
     assert varying["steps"][0]["cost"] == pytest.approx(2.5)
     assert varying["children"]["c1"][0]["steps"][0]["cost"] == pytest.approx(25)
     assert "cost" not in json.dumps(data)
+
+
+def test_a_number_that_a_browser_cannot_hold_is_shown_by_its_digits() -> None:
+    call = ToolCall("c1", "drop", {"id": 12345678901234567890, "ids": [2**53, 2**53 + 1], "keep": True})
+    run = ran("local:", Usage())
+    step = CallStep(round=1, call=call, started=IN_2026)
+    run.steps.append(step)
+    data, _ = mime_bundle(run)
+    shown = data[MIME_TYPE]["steps"][1]["call"]["arguments"]
+    assert shown == {"id": "12345678901234567890", "ids": [2**53, "9007199254740993"], "keep": True}
+    assert step.call.arguments["id"] == 12345678901234567890
