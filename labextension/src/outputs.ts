@@ -3,7 +3,7 @@
 import type { IOutput } from "@jupyterlab/nbformat";
 import { codeCells, type Notebook } from "./cells";
 import type { Bundle } from "./transport";
-import type { AssistantMessage, RetryStep, Run, Step } from "./view/record";
+import type { AssistantMessage, RetryStep, Run, Step, ToolResultMessage } from "./view/record";
 
 export const MIME_TYPE = "application/vnd.op-jupyter.run+json";
 
@@ -37,6 +37,7 @@ interface Varying {
     time?: number;
     cost?: number | null;
     usage?: AssistantMessage["usage"];
+    details?: ToolResultMessage["details"];
   }[];
   children?: Record<string, Varying[]>;
 }
@@ -59,8 +60,11 @@ function whole(run: Run, { run_id, model, started, ended, retries, steps, childr
   return { ...run, ...Object.fromEntries(known), steps: all, children: Object.fromEntries(nested) };
 }
 
-function wholeStep(step: Step, { usage, ...times }: NonNullable<Varying["steps"]>[number]): Step {
+function wholeStep(step: Step, { usage, details, ...times }: NonNullable<Varying["steps"]>[number]): Step {
   const timed = { ...times, ...step };
+  if (timed.kind === "call" && timed.result && details) {
+    return { ...timed, result: { ...timed.result, details } };
+  }
   return timed.kind === "assistant" && usage ? { ...timed, message: { ...timed.message, usage } } : timed;
 }
 

@@ -141,7 +141,10 @@ export class Controls implements Live {
       await this.#transport.stop();
     } catch (error) {
       this.#isStopping = false;
-      this.#fail(error);
+      // That it has ended is what was wanted.
+      if (!this.#ended) {
+        this.#fail(error);
+      }
       this.#redraw();
     }
   }

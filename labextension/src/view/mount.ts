@@ -41,10 +41,16 @@ export function mount(el: HTMLElement, run: Run, transport?: Transport): View {
 function attachRoot(el: HTMLElement): ShadowRoot {
   const root = el.attachShadow({ mode: "open" });
   // Jupyter's shortcuts come before any key arrives here: Shift+Enter in the box would run the cell again, and Enter
-  // on a button edit it. A click leaves them on.
-  root.addEventListener("focusin", ({ target }) => {
-    el.toggleAttribute("data-lm-suppress-shortcuts", (target as Element).matches("textarea, :focus-visible"));
-  });
+  // on a button edit it. A click leaves them on, and so do Alt and Shift, with which ours begin.
+  const suppress = (isOurs: boolean) => {
+    const focused = root.activeElement;
+    const isTyped = focused?.matches("textarea, :focus-visible") ?? false;
+    el.toggleAttribute("data-lm-suppress-shortcuts", isTyped && !isOurs);
+  };
+  root.addEventListener("focusin", () => suppress(false));
   root.addEventListener("focusout", () => el.removeAttribute("data-lm-suppress-shortcuts"));
+  for (const kind of ["keydown", "keyup"] as const) {
+    el.addEventListener(kind, ({ altKey, shiftKey }) => suppress(altKey && shiftKey), { capture: true });
+  }
   return root;
 }

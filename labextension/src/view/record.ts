@@ -67,6 +67,8 @@ export interface ToolResultMessage {
   tool_name: string;
   content: InputBlock[];
   is_error: boolean;
+  /** For the person alone. */
+  details?: { traceback?: string } | null;
 }
 
 export interface UserStep {

@@ -125,8 +125,8 @@ export const STYLE = `
 
 .assistant > .copyable > .text { color: var(--quiet); }
 /* What was said last is the answer, once nothing follows it. */
-.round:nth-last-child(2) > .assistant:last-child > .copyable > .text { color: inherit; }
-:host > .run > .round:nth-last-child(2) > .assistant:last-child > .copyable > .text {
+.round:nth-last-child(2) > .assistant:last-child:not(:has(> .note)) > .copyable > .text { color: inherit; }
+:host > .run > .round:nth-last-child(2) > .assistant:last-child:not(:has(> .note)) > .copyable > .text {
   background: color-mix(in srgb, var(--jp-brand-color1, LinkText) 6%, transparent); border-radius: 4px;
   font-size: 1.08em; padding: 0.6em 0.9em;
 }

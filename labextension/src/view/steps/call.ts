@@ -54,6 +54,7 @@ export function drawCall(step: CallStep, nested: () => Node[], approval: () => N
     ...(result
       ? [part(state === "error" ? "Error" : "Result", ...result.content.map((block) => drawResult(block, step)))]
       : []),
+    ...drawTraceback(step),
   ];
   const element = details("call", summary, body, !FOLDED.includes(state) || isPicture(step));
   element.dataset.state = state;
@@ -83,6 +84,11 @@ function drawWhole(value: unknown, isWhole: boolean): HTMLElement {
 
 function drawResult(block: InputBlock, { call }: CallStep): Node {
   return block.kind === "text" ? copyable(drawText(block.text), () => block.text) : drawBlock(block, call.name);
+}
+
+function drawTraceback({ result }: CallStep): Node[] {
+  const traceback = result?.details?.traceback;
+  return traceback ? [details("server", [h("span", {}, "Traceback")], () => [h("pre", {}, traceback)])] : [];
 }
 
 /** What did not run took no time. */
