@@ -1,6 +1,6 @@
 /** The view's copy of a run, kept up to date by numbered changes. Pure: it draws and sends nothing. */
 
-import type { Run } from "./record";
+import type { Output, Run } from "./record";
 import type { Batch, Op, Snapshot } from "./transport";
 
 export class Store {
@@ -76,7 +76,10 @@ export class Store {
     }
     const step = run.steps[op.index];
     if (op.op === "output") {
-      return step?.kind === "call" && step.output.push(op.output) > 0;
+      if (step?.kind === "call") {
+        write(step.output, op.output);
+      }
+      return step?.kind === "call";
     }
     const block = step?.kind === "assistant" ? step.message.content[op.block] : undefined;
     switch (block?.kind) {
@@ -116,5 +119,15 @@ export class Store {
       .forEach((child) => {
         this.#index(child);
       });
+  }
+}
+
+/** As the kernel does: what goes on in one stream is one output, however often a function writes. */
+function write(outputs: Output[], output: Output): void {
+  const last = outputs.at(-1);
+  if (last?.output_type === "stream" && output.output_type === "stream" && last.name === output.name) {
+    outputs[outputs.length - 1] = { ...last, text: [last.text, output.text].flat().join("") };
+  } else {
+    outputs.push(output);
   }
 }
