@@ -1,7 +1,8 @@
 /** A run, round by round, and how it ended. A nested run is drawn like any other. */
 
-import { h } from "./dom";
-import { drawHead } from "./head";
+import { failures } from "./amounts";
+import { details, h } from "./dom";
+import { drawHead, headline } from "./head";
 import { morph } from "./morph";
 import type { CallStep, Run, Step } from "./record";
 import { drawRounds, findRound, growRounds, leftOut, sayLeftOut } from "./rounds";
@@ -15,6 +16,9 @@ export interface Live {
   /** Asks whether the call may run. */
   drawApproval(run: Run, step: CallStep): Node[];
 }
+
+/** A nested run of more rounds is a line once it has ended; so is a shorter one that is not the only one in its call. */
+const LONG = 10;
 
 export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement {
   const element = h("article", { class: "run", "aria-label": label });
@@ -45,7 +49,7 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
     return;
   }
   const drawn = drawStep(run, index, live);
-  const old = [...round.children].find((step) => step instanceof HTMLElement && step.dataset.step === `${index}`);
+  const old = findStep(element, run, index);
   if (old?.tagName === drawn.tagName) {
     morph(old, drawn);
   } else if (old) {
@@ -53,6 +57,12 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
   } else {
     round.append(drawn);
   }
+}
+
+/** A step, if it is on the page. */
+export function findStep(element: Element, run: Run, index: number): Element | undefined {
+  const round = findRound(element, run.steps[index]?.round ?? 0);
+  return [...(round?.children ?? [])].find((step) => step instanceof HTMLElement && step.dataset.step === `${index}`);
 }
 
 function drawRound(run: Run, round: number, live?: Live): HTMLElement {
@@ -101,6 +111,7 @@ function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
         step,
         () => drawNested(run, step, live),
         () => live?.drawApproval(run, step) ?? [],
+        failures(run.children[step.call.id] ?? []),
         live !== undefined,
       );
     case "retry":
@@ -114,7 +125,16 @@ function callsOf(run: Run, round: number): Set<string> {
 }
 
 function drawNested(run: Run, { call }: CallStep, live?: Live): Node[] {
-  return (run.children[call.id] ?? []).map((child) => drawRun(child, live, `Run nested in ${call.name}`));
+  const children = run.children[call.id] ?? [];
+  return children.map((child) => {
+    const draw = () => drawRun(child, live, `Run nested in ${call.name}`);
+    if (child.stop_reason === null || (children.length === 1 && child.rounds <= LONG)) {
+      return draw();
+    }
+    const element = details("past nested", headline(child), () => [draw()]);
+    element.dataset.key = child.run_id ?? "";
+    return element;
+  });
 }
 
 function drawEnding(run: Run, live?: Live): HTMLElement {
