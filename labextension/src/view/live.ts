@@ -24,9 +24,7 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
 
   function redraw(): void {
     if (!ended) {
-      keepFocus(root, () => morph(element, drawRun(store.run, controls)));
-      showWaiting();
-      controls.update(store.run);
+      inPlace(() => morph(element, drawRun(store.run, controls)));
     }
   }
 
@@ -40,18 +38,23 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
   }
 
   function redrawChanged(ops: Op[]): void {
-    follow(controls.element, () => keepFocus(root, () => drawChanged(ops)));
+    inPlace(() => {
+      for (const [run, steps] of changedSteps(store, ops)) {
+        const place = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
+        if (place) {
+          redrawRun(place, run, steps, controls);
+        }
+      }
+    });
   }
 
-  function drawChanged(ops: Op[]): void {
-    for (const [run, steps] of changedSteps(store, ops)) {
-      const drawn = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
-      if (drawn) {
-        redrawRun(drawn, run, steps, controls);
-      }
-    }
-    showWaiting();
-    controls.update(store.run);
+  /** Brings the page up to date by `draw`, and leaves the reader at their place. */
+  function inPlace(draw: () => void): void {
+    follow(controls.element, () => {
+      keepFocus(root, draw);
+      showWaiting();
+      controls.update(store.run);
+    });
   }
 
   async function refresh(): Promise<void> {
