@@ -163,7 +163,14 @@ test("a call whose nested runs had failures says so in its line, and so does the
 
 test("a long nested run that has ended, and each of several, is a line in its call until it is opened", () => {
   const record = long(3);
-  record.children = { c1: [child("one", 40)], c2: [child("two", 2), child("three", 2)], c3: [child("four", 2)] };
+  const long40 = child("one", 40);
+  const message = {
+    kind: "user" as const,
+    source: "user" as const,
+    content: [{ kind: "text" as const, text: "Count to 40" }],
+  };
+  long40.steps.unshift({ kind: "user", round: 1, message });
+  record.children = { c1: [long40], c2: [child("two", 2), child("three", 2)], c3: [child("four", 2)] };
   mount(el, record);
   for (const summary of el.shadowRoot?.querySelectorAll<HTMLElement>(".call > summary") ?? []) {
     summary.click();
@@ -172,7 +179,7 @@ test("a long nested run that has ended, and each of several, is a line in its ca
   const nested = (key: string) => el.shadowRoot?.querySelectorAll(`[data-key="${key}"] .run .round`).length;
   expect([nested("c1"), nested("c2"), nested("c3")]).toEqual([0, 0, 2]);
   const line = el.shadowRoot?.querySelector<HTMLElement>('[data-key="c1"] .nested > summary');
-  expect(line?.textContent).toMatch(/^✓Done · 40 rounds/);
+  expect(line?.textContent).toMatch(/^✓Count to 40Done · 40 rounds/);
   line?.click();
   expect(nested("c1")).toBe(40);
 });

@@ -1,6 +1,8 @@
 """A run of 1,050 rounds, nested ones among them, and 50,000 pieces of text: it costs at its end what it cost at first.
 
-Medians are compared, of the first and of the last patches: single ones hold what a busy machine let gather in 33 ms.
+Measured: the bytes and the times of what leaves the kernel, what the page works for each message, and how long a click
+takes until what it opened or closed is painted. Medians are compared, of the first and of the last patches, and of the
+clicks in each third of the run: single ones hold what a busy machine let gather in 33 ms, or wait for its other work.
 """
 
 from __future__ import annotations
@@ -91,7 +93,9 @@ def test_a_run_of_a_thousand_rounds_costs_at_its_end_what_it_cost_at_first(page:
         busy.append((page.evaluate("Date.now() / 1000"), worked))
         page.wait_for_timeout(250)
     sent = json.loads(notebook.kernel_value("json.dumps(sent)"))
-    waited = page.evaluate("window.waited")
+    waited: list[float] = page.evaluate("window.waited")
+    third = len(waited) // 3
+    clicks = [median(part) for part in (waited[:third], waited[third:-third], waited[-third:])]
     assert notebook.kernel_value("len(begun)") == ROUNDS
 
     sizes = [size for _, size in sent]
@@ -104,9 +108,10 @@ def test_a_run_of_a_thousand_rounds_costs_at_its_end_what_it_cost_at_first(page:
     print(
         f"{len(sent)} patches, {median(sizes[:20])} bytes at first and {median(sizes[-20:])} at last; the page worked "
         f"{median(costs[1:11]) * 1000:.1f} ms a patch at first and {median(costs[-10:]) * 1000:.1f} at last; gaps of "
-        f"at least {min(gaps) * 1000:.0f} ms; a click was seen after {median(waited):.0f} ms, {max(waited):.0f} at most"
+        f"at least {min(gaps) * 1000:.0f} ms; {len(waited)} clicks were seen after {median(waited):.0f} ms, nine in ten "
+        f"within {sorted(waited)[len(waited) * 9 // 10]:.0f}, the last third after {clicks[-1]:.0f}"
     )
     assert min(gaps) >= 0.033
     assert median(sizes[-20:]) <= 1.5 * median(sizes[:20])
     assert median(costs[-10:]) <= 1.5 * median(costs[1:11])
-    assert median(waited) <= 100
+    assert max(clicks) <= 100

@@ -19,13 +19,16 @@ const ENDED: Record<NonNullable<Run["stop_reason"]>, [mark: string, outcome: str
 /** What is opened and closed with one click; not the rounds that are long past, of which there may be a thousand. */
 const FOLDS = ".call, .thinking, .server";
 
-/** What a nested run says that has ended and is folded. */
-export function headline(run: Run): (Node | string)[] {
+/** What a nested run says that has ended and is folded: what it was asked, and how that went. */
+export function headline(run: Run): Node[] {
   const [mark, outcome] = stateOf(run, false);
-  const facts = [roundsOf(run), failures([run]), duration(run.started, run.ended)].filter(Boolean);
+  const asked = run.steps.find((step) => step.kind === "user");
+  const text = asked?.message.content.map((block) => (block.kind === "text" ? block.text : "")).join(" ") ?? "";
+  const facts = [outcome, roundsOf(run), failures([run]), duration(run.started, run.ended)].filter(Boolean);
   return [
     h("span", { class: "mark", "aria-hidden": "true" }, mark),
-    h("span", {}, `${outcome} · ${facts.join(" · ")}`),
+    h("span", { class: "asked" }, oneLine(text)),
+    h("span", { class: "note" }, facts.join(" · ")),
   ];
 }
 
