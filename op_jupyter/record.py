@@ -204,7 +204,8 @@ def find_run(root: Run, run_id: str) -> Run | None:
     """The run named `run_id` in the tree of runs under `root`."""
     if root.run_id == run_id:
         return root
-    for runs in root.children.values():
+    # The latest first: that is the one that goes on.
+    for runs in reversed(root.children.values()):
         for run in reversed(runs):
             if found := find_run(run, run_id):
                 return found

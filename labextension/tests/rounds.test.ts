@@ -180,3 +180,101 @@ test("what goes on stays open when all is closed", () => {
   const cards = [...(el.shadowRoot?.querySelectorAll<HTMLDetailsElement>(".call") ?? [])];
   expect(cards.map(({ open }) => open)).toEqual([false, true]);
 });
+
+const child = (id: string, rounds: number, fields: Partial<Run> = {}): Run => ({
+  ...long(rounds),
+  run_id: id,
+  ...fields,
+});
+const visible = () => [...(el.shadowRoot?.querySelectorAll("summary, .round") ?? [])].length;
+
+test("a call whose nested runs had failures says so in its line, and so does the line of past rounds", () => {
+  const record = long(60);
+  const failing = child("n", 3);
+  failing.steps[1] = call(2, { state: "error" });
+  record.children = { c2: [failing], c50: [structuredClone(failing)] };
+  mount(el, record);
+
+  expect(shown()[0]).toBe("Rounds 1 to 25 25 calls, 1 call failed in nested runs");
+  const line = el.shadowRoot?.querySelector('[data-key="c50"] > summary');
+  expect(line?.textContent).toContain("1 call failed in it");
+  expect(el.shadowRoot?.querySelector('[data-key="c49"] > summary')?.textContent).not.toContain("failed");
+});
+
+test("a long nested run that has ended, and each of several, is a line in its call until it is opened", () => {
+  const record = long(3);
+  const long40 = child("one", 40);
+  const message = {
+    kind: "user" as const,
+    source: "user" as const,
+    content: [{ kind: "text" as const, text: "Count to 40" }],
+  };
+  long40.steps.unshift({ kind: "user", round: 1, message });
+  record.children = { c1: [long40], c2: [child("two", 2), child("three", 2)], c3: [child("four", 2)] };
+  mount(el, record);
+  for (const summary of el.shadowRoot?.querySelectorAll<HTMLElement>(".call > summary") ?? []) {
+    summary.click();
+  }
+
+  const nested = (key: string) => el.shadowRoot?.querySelectorAll(`[data-key="${key}"] .run .round`).length;
+  expect([nested("c1"), nested("c2"), nested("c3")]).toEqual([0, 0, 2]);
+  const line = el.shadowRoot?.querySelector<HTMLElement>('[data-key="c1"] .nested > summary');
+  expect(line?.textContent).toMatch(/^✓Count to 40Done · 40 rounds/);
+  line?.click();
+  expect(nested("c1")).toBe(40);
+});
+
+test("expanding all does not draw a thousand rounds", () => {
+  const record = long(49);
+  record.children = Object.fromEntries(record.steps.map((_, n) => [`c${n + 1}`, [child(`n${n}`, 49)]]));
+  mount(el, record);
+  const before = visible();
+  [...(el.shadowRoot?.querySelectorAll("button") ?? [])]
+    .find(({ textContent }) => textContent === "Expand all")
+    ?.click();
+
+  expect(el.shadowRoot?.querySelectorAll(".call[open]")).toHaveLength(49);
+  // A line for each nested run.
+  expect(visible()).toBe(before + 49);
+});
+
+test("a call that waits for a person is shown in whatever was closed, and can be closed again", async () => {
+  const waits = call(1, { state: "waiting", started: 1 });
+  const inner = child("inner", 1, { steps: [call(1, { state: "running" })], stop_reason: null });
+  const running = { ...long(1), steps: [call(1, { state: "running" })], children: { c1: [inner] }, stop_reason: null };
+  const send = live({ ...empty, ...running, run_id: "outer" });
+  await vi.waitFor(() => expect(el.shadowRoot?.querySelector(".call .call")).not.toBeNull());
+  const press = (selector: string) => el.shadowRoot?.querySelector<HTMLElement>(selector)?.click();
+  press(".call > summary");
+  expect(el.shadowRoot?.querySelector(".call .call")).toBeNull();
+
+  send({ op: "step", run_id: "inner", index: 0, step: waits });
+  expect(el.shadowRoot?.querySelector(".call .call .approval")).not.toBeNull();
+  const collapse = [...(el.shadowRoot?.querySelectorAll("button") ?? [])].find((b) => b.textContent === "Collapse all");
+  collapse?.click();
+  expect(el.shadowRoot?.querySelector(".call .call .approval")).not.toBeNull();
+
+  press(".call > summary");
+  send({ op: "set", run_id: "inner", fields: { rounds: 1 } });
+  expect(el.shadowRoot?.querySelector(".call .call")).toBeNull();
+});
+
+test("what a patch costs does not grow with the runs that were nested before", async () => {
+  const record = { ...long(2), steps: [call(1), call(2, { state: "running" })], stop_reason: null, run_id: "outer" };
+  let read = 0;
+  const counted = child("n", 3);
+  const steps = () => {
+    read++;
+    return [];
+  };
+  Object.defineProperty(counted, "steps", { enumerable: true, get: steps });
+  const send = live({ ...record, children: {} });
+  await vi.waitFor(() => expect(el.shadowRoot?.querySelector(".call")).not.toBeNull());
+  send({ op: "run", run_id: "n", parent_id: "outer", call_id: "c1", run: counted });
+  expect(read).toBeGreaterThan(0);
+  read = 0;
+  for (let rounds = 3; rounds < 20; rounds++) {
+    send({ op: "set", run_id: "outer", fields: { rounds } });
+  }
+  expect(read).toBe(0);
+});

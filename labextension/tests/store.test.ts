@@ -82,14 +82,16 @@ function change(runs: Run[], random: (below: number) => number): Op {
   }
   const { call: made, output } = step as CallStep;
   switch (random(3)) {
-    case 0:
-      // What is written in pieces is one output.
-      output[0] = {
-        output_type: "stream",
-        name: "stdout",
-        text: `${(output[0] as { text: string })?.text ?? ""}${text}`,
-      };
-      return { op: "output", run_id, index, output: { output_type: "stream", name: "stdout", text } };
+    case 0: {
+      const name = ["stdout", "stderr"][random(2)] as string;
+      const last = output.at(-1);
+      if (last?.output_type === "stream" && last.name === name) {
+        last.text += text;
+      } else {
+        output.push({ output_type: "stream", name, text });
+      }
+      return { op: "output", run_id, index, output: { output_type: "stream", name, text } };
+    }
     case 1: {
       run.rounds++;
       return { op: "set", run_id, fields: { rounds: run.rounds } };

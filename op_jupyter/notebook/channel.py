@@ -18,7 +18,7 @@ from op_jupyter.emit import Emitter
 from op_jupyter.errors import RunError
 from op_jupyter.events import AgentEvent
 from op_jupyter.notebook.as_json import run_as_json
-from op_jupyter.notebook.patches import Op, merged, ops_of
+from op_jupyter.notebook.patches import Op, add, ops_of
 from op_jupyter.runtime import Runtime
 
 CONTROL_TARGET = "op_jupyter.control"
@@ -97,7 +97,8 @@ class Channel:
         if not self._batches or self._batches[-1].get("closed"):
             self._batches.append({"first": self._number, "ops": []})
         batch = self._batches[-1]
-        batch["last"], batch["ops"] = self._number, merged(batch["ops"], op)
+        batch["last"] = self._number
+        add(batch["ops"], op)
 
     # ------------------------------------------------------------ to the views
 

@@ -66,13 +66,14 @@ def ops_of(root: Run, event: AgentEvent) -> list[Op]:
             assert_never(event)
 
 
-def merged(ops: list[Op], op: Op) -> list[Op]:
-    """`ops` and then `op`, as one where the last of them appends to the same text."""
+def add(ops: list[Op], op: Op) -> None:
+    """Put `op` after `ops`, into the last of them where both append to the same text."""
     if ops and op["op"] == "append" == ops[-1]["op"]:
         last = ops[-1]
         if all(last[key] == op[key] for key in ("run_id", "index", "block")):
-            return [*ops[:-1], {**last, "text": last["text"] + op["text"]}]
-    return [*ops, op]
+            last["text"] += op["text"]
+            return
+    ops.append(op)
 
 
 def _op(kind: str, target: Run, **values: Any) -> Op:

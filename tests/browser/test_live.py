@@ -76,3 +76,33 @@ def test_what_goes_on_stays_in_sight_unless_the_reader_has_scrolled_away(
     assert notebook.text("Paragraph 3.").bounding_box() == before
     gates[1].set()
     notebook.text("The end.").wait_for()
+
+
+def test_nothing_moves_under_the_hands_of_who_marks_text_or_writes_in_another_cell(
+    page: Page, lab: Lab, wire: WireServer
+) -> None:
+    gates = [threading.Event() for _ in range(3)]
+    parts = [[says(f"Paragraph {part}-{n}.\n\n") for n in range(20)] for part in range(3)]
+    wire.script = [Answer(pieces=[*parts[0], gates[0], *parts[1], gates[1], *parts[2], gates[2], *STOP])]
+    page.set_viewport_size({"width": 1000, "height": 500})
+    notebook = lab.run(page, "hands.ipynb")
+    notebook.text("Paragraph 0-19.").wait_for()
+    expect(notebook.box).to_be_in_viewport()
+
+    marked = notebook.text("Paragraph 0-18.")
+    marked.dblclick()
+    before = marked.bounding_box()
+    gates[0].set()
+    notebook.text("Paragraph 1-19.").wait_for()
+    assert marked.bounding_box() == before
+    assert page.evaluate("document.getSelection().type") == "Range"
+
+    editor = notebook.cell(2).locator(".cm-content")
+    editor.click()
+    top = editor.evaluate("editor => editor.getBoundingClientRect().top")
+    gates[1].set()
+    notebook.text("Paragraph 2-19.").wait_for()
+    # The next line of text may be a fraction of a pixel off.
+    assert abs(editor.evaluate("editor => editor.getBoundingClientRect().top") - top) < 2
+    expect(editor).to_be_in_viewport()
+    gates[2].set()

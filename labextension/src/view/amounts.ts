@@ -43,25 +43,43 @@ function isShortened(run: Run): boolean {
   return Boolean(run.left_out?.length) || Object.values(run.children).flat().some(isShortened);
 }
 
+/** How many calls failed in `runs` and in those nested in them, in words; empty where none did. */
+export function failures(runs: Run[]): string {
+  const failed = runs.reduce((count, run) => count + totalsOf(run).failed, 0);
+  return failed ? `${failed} ${failed === 1 ? "call" : "calls"} failed` : "";
+}
+
 interface Totals {
   read: number;
   written: number;
   dollars: number;
+  failed: number;
 }
 
-/** The totals of the first steps of a run, which do not change any more: a run of a thousand rounds is not read anew. */
+const NOTHING: Totals = { read: 0, written: 0, dollars: 0, failed: 0 };
+
+/** The totals of the first steps of a run, which do not change any more; of all of it and its nested ones once it ended. */
 const summed = new WeakMap<Run, { steps: number; totals: Totals }>();
 
 function totalsOf(run: Run): Totals {
-  let { steps, totals } = summed.get(run) ?? { steps: 0, totals: { read: 0, written: 0, dollars: 0 } };
+  let { steps, totals } = summed.get(run) ?? { steps: 0, totals: NOTHING };
+  if (steps === Number.POSITIVE_INFINITY) {
+    return totals;
+  }
   for (; steps < run.steps.length - 1; steps++) {
     totals = sum(totals, totalsOfStep(run.steps[steps] as Step));
   }
   summed.set(run, { steps, totals });
-  return [...run.steps.slice(steps).map(totalsOfStep), ...Object.values(run.children).flat().map(totalsOf)].reduce(
-    sum,
-    totals,
-  );
+  for (const part of [
+    ...run.steps.slice(steps).map(totalsOfStep),
+    ...Object.values(run.children).flat().map(totalsOf),
+  ]) {
+    totals = sum(totals, part);
+  }
+  if (run.stop_reason !== null) {
+    summed.set(run, { steps: Number.POSITIVE_INFINITY, totals });
+  }
+  return totals;
 }
 
 function totalsOfStep(step: Step): Totals {
@@ -70,11 +88,17 @@ function totalsOfStep(step: Step): Totals {
     read: usage ? usage.input + usage.cache_read + usage.cache_write : 0,
     written: usage?.output ?? 0,
     dollars: (step.kind === "assistant" && step.cost) || 0,
+    failed: step.kind === "call" && step.state === "error" ? 1 : 0,
   };
 }
 
 function sum(a: Totals, b: Totals): Totals {
-  return { read: a.read + b.read, written: a.written + b.written, dollars: a.dollars + b.dollars };
+  return {
+    read: a.read + b.read,
+    written: a.written + b.written,
+    dollars: a.dollars + b.dollars,
+    failed: a.failed + b.failed,
+  };
 }
 
 /** As 950, 9.5k or 1.2M. */

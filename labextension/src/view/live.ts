@@ -1,11 +1,13 @@
 /** Keeps what is drawn up to date with a run that goes on, step by step. */
 
+import { waitingCalls } from "./activity";
 import { setNow, startClock } from "./clock";
 import { Controls } from "./controls";
+import { isFold, setOpen } from "./fold";
 import { follow } from "./follow";
 import { morph } from "./morph";
-import type { Run } from "./record";
-import { drawRun, redrawRun } from "./run";
+import type { Run, Step } from "./record";
+import { drawRun, findStep, redrawRun } from "./run";
 import { Store } from "./store";
 import type { Op, Transport } from "./transport";
 
@@ -17,26 +19,42 @@ export function mountLive(root: ShadowRoot, element: Element, run: Run, transpor
   const controls = new Controls(transport, redraw);
   let ended = false;
   let refreshing = false;
+  /** The calls that wait, and were shown. */
+  let shown: string[] = [];
 
   function redraw(): void {
     if (!ended) {
-      keepFocus(root, () => morph(element, drawRun(store.run, controls)));
-      controls.update(store.run);
+      inPlace(() => morph(element, drawRun(store.run, controls)));
     }
+  }
+
+  /** Opens what hides a call that has begun to wait for a person's yes; who closes it again is let. */
+  function showWaiting(): void {
+    const waiting = waitingCalls(store.run).map(({ key }) => key);
+    if (waiting.some((key) => !shown.includes(key))) {
+      openTo(element, store.run);
+    }
+    shown = waiting;
   }
 
   function redrawChanged(ops: Op[]): void {
-    follow(controls.element, () => keepFocus(root, () => drawChanged(ops)));
+    inPlace(() => {
+      for (const [run, steps] of changedSteps(store, ops)) {
+        const place = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
+        if (place) {
+          redrawRun(place, run, steps, controls);
+        }
+      }
+    });
   }
 
-  function drawChanged(ops: Op[]): void {
-    for (const [run, steps] of changedSteps(store, ops)) {
-      const drawn = [...root.querySelectorAll<HTMLElement>(".run")].find(({ dataset }) => dataset.run === run.run_id);
-      if (drawn) {
-        redrawRun(drawn, run, steps, controls);
-      }
-    }
-    controls.update(store.run);
+  /** Brings the page up to date by `draw`, and leaves the reader at their place. */
+  function inPlace(draw: () => void): void {
+    follow(controls.element, () => {
+      keepFocus(root, draw);
+      showWaiting();
+      controls.update(store.run);
+    });
   }
 
   async function refresh(): Promise<void> {
@@ -95,25 +113,44 @@ function changedSteps(store: Store, ops: Op[]): Map<Run, Set<number>> {
     const run = store.find(op.op === "run" ? (op.parent_id ?? op.run_id) : op.run_id) as Run;
     const steps = stepsOf(run);
     if (op.op === "run") {
-      run.steps.forEach((step, index) => {
-        if (step.kind === "call" && step.call.id === op.call_id) {
-          steps.add(index);
-        }
-      });
+      addLast(steps, run, (step) => step.kind === "call" && step.call.id === op.call_id);
     } else if (op.op !== "set") {
       steps.add(op.index);
     }
     if (op.op === "step" && op.step.kind === "call") {
       // The reply shows a call until that has a step of its own.
       const { round } = op.step;
-      run.steps.forEach((step, index) => {
-        if (step.kind === "assistant" && step.round === round) {
-          steps.add(index);
-        }
-      });
+      addLast(steps, run, (step) => step.kind === "assistant" && step.round === round);
     }
   }
   return changed;
+}
+
+function addLast(steps: Set<number>, run: Run, isMeant: (step: Step) => boolean): void {
+  for (let index = run.steps.length - 1; index >= 0; index--) {
+    if (isMeant(run.steps[index] as Step)) {
+      steps.add(index);
+      return;
+    }
+  }
+}
+
+/** Opens the calls that lead to what goes on, in the run and in those nested in it. */
+function openTo(element: Element, run: Run): void {
+  const fold = findStep(element, run, run.steps.length - 1);
+  const step = run.steps.at(-1);
+  if (!fold || !isFold(fold) || step?.kind !== "call") {
+    return;
+  }
+  if (!fold.open) {
+    setOpen(fold, true);
+  }
+  for (const child of run.children[step.call.id] ?? []) {
+    const nested = [...fold.children].find((one) => one instanceof HTMLElement && one.dataset.run === child.run_id);
+    if (nested && child.stop_reason === null) {
+      openTo(nested, child);
+    }
+  }
 }
 
 /** When what has the focus goes away, the call that it stood in gets it. */

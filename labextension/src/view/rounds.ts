@@ -1,5 +1,6 @@
 /** The rounds of a run: the last ones stand in the open, those long past are gathered in folds. */
 
+import { failures } from "./amounts";
 import { details, h } from "./dom";
 import type { Run, Step } from "./record";
 
@@ -64,7 +65,7 @@ function drawPast(run: Run, first: number, draw: DrawRound): HTMLDetailsElement 
   const last = first + GATHERED - 1;
   const steps = run.steps.filter(({ round }) => round >= first && round <= last);
   const isGone = !steps.length && leftOut(run, first, last);
-  const held = h("span", { class: "note" }, isGone ? "left out of the notebook file" : heldBy(steps));
+  const held = h("span", { class: "note" }, isGone ? "left out of the notebook file" : heldBy(run, steps));
   const summary = [h("span", {}, `Rounds ${first} to ${last}`), " ", held];
   const element = details("past", summary, () => drawFrom(first, last, draw));
   element.dataset.key = `rounds ${first}`;
@@ -72,13 +73,17 @@ function drawPast(run: Run, first: number, draw: DrawRound): HTMLDetailsElement 
 }
 
 /** What a reader may look for in those steps. */
-function heldBy(steps: Step[]): string {
+function heldBy({ children }: Run, steps: Step[]): string {
   const calls = steps.filter((step) => step.kind === "call");
   const failed = calls.filter(({ state }) => state === "error").length;
   const messages = steps.filter((step) => step.kind === "user" && step.message.source !== "user").length;
   const counted = [`${calls.length} ${calls.length === 1 ? "call" : "calls"}`];
   if (failed) {
     counted.push(`${failed} failed`);
+  }
+  const inNested = failures(calls.flatMap(({ call }) => children[call.id] ?? []));
+  if (inNested) {
+    counted.push(`${inNested} in nested runs`);
   }
   if (messages) {
     counted.push(messages === 1 ? "a message of yours" : `${messages} messages of yours`);

@@ -1,7 +1,8 @@
 /** A run, round by round, and how it ended. A nested run is drawn like any other. */
 
-import { h } from "./dom";
-import { drawHead } from "./head";
+import { failures } from "./amounts";
+import { details, h } from "./dom";
+import { drawHead, headline } from "./head";
 import { morph } from "./morph";
 import type { CallStep, Run, Step } from "./record";
 import { drawRounds, findRound, growRounds, leftOut, sayLeftOut } from "./rounds";
@@ -17,6 +18,9 @@ export interface Live {
   /** Nobody knows any more how the run stands. */
   readonly isGone: boolean;
 }
+
+/** A nested run of more rounds is a line once it has ended; so is a shorter one that is not the only one in its call. */
+const LONG = 10;
 
 export function drawRun(run: Run, live?: Live, label = "Agent run"): HTMLElement {
   const element = h("article", { class: "run", "aria-label": label });
@@ -51,7 +55,7 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
     return;
   }
   const drawn = drawStep(run, index, live);
-  const old = [...round.children].find((step) => step instanceof HTMLElement && step.dataset.step === `${index}`);
+  const old = findStep(element, run, index);
   if (old?.tagName === drawn.tagName) {
     morph(old, drawn);
   } else if (old) {
@@ -59,6 +63,12 @@ function redrawStep(element: Element, run: Run, index: number, live?: Live): voi
   } else {
     round.append(drawn);
   }
+}
+
+/** A step, if it is on the page. */
+export function findStep(element: Element, run: Run, index: number): Element | undefined {
+  const round = findRound(element, run.steps[index]?.round ?? 0);
+  return [...(round?.children ?? [])].find((step) => step instanceof HTMLElement && step.dataset.step === `${index}`);
 }
 
 function drawRound(run: Run, round: number, live?: Live): HTMLElement {
@@ -107,6 +117,7 @@ function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
         step,
         () => drawNested(run, step, live),
         () => live?.drawApproval(run, step) ?? [],
+        failures(nestedIn(run, step)),
         isGoingOn(live),
       );
     case "retry":
@@ -119,10 +130,21 @@ function callsOf(run: Run, round: number): Set<string> {
   return new Set(steps.flatMap((step) => (step.kind === "call" ? [step.call.id] : [])));
 }
 
-function drawNested(run: Run, { call }: CallStep, live?: Live): Node[] {
-  return (Object.hasOwn(run.children, call.id) ? (run.children[call.id] ?? []) : []).map((child) =>
-    drawRun(child, live, `Run nested in ${call.name}`),
-  );
+function nestedIn(run: Run, { call }: CallStep): Run[] {
+  return Object.hasOwn(run.children, call.id) ? (run.children[call.id] ?? []) : [];
+}
+
+function drawNested(run: Run, step: CallStep, live?: Live): Node[] {
+  const children = nestedIn(run, step);
+  return children.map((child) => {
+    const draw = () => drawRun(child, live, `Run nested in ${step.call.name}`);
+    if (child.stop_reason === null || (children.length === 1 && child.rounds <= LONG)) {
+      return draw();
+    }
+    const element = details("past nested", headline(child), () => [draw()]);
+    element.dataset.key = child.run_id ?? "";
+    return element;
+  });
 }
 
 function drawEnding(run: Run, live?: Live): HTMLElement {

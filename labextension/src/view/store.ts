@@ -76,7 +76,10 @@ export class Store {
     }
     const step = run.steps[op.index];
     if (op.op === "output") {
-      return step?.kind === "call" && write(step.output, op.output);
+      if (step?.kind === "call") {
+        write(step.output, op.output);
+      }
+      return step?.kind === "call";
     }
     const block = step?.kind === "assistant" ? step.message.content[op.block] : undefined;
     switch (block?.kind) {
@@ -119,13 +122,12 @@ export class Store {
   }
 }
 
-/** Adds an output; what goes on in one stream is one output, however often a function writes, as in `record.py`. */
-function write(outputs: Output[], output: Output): true {
+/** As the kernel does: what goes on in one stream is one output, however often a function writes. */
+function write(outputs: Output[], output: Output): void {
   const last = outputs.at(-1);
   if (last?.output_type === "stream" && output.output_type === "stream" && last.name === output.name) {
-    outputs[outputs.length - 1] = { ...last, text: `${last.text}${output.text}` };
+    outputs[outputs.length - 1] = { ...last, text: [last.text, output.text].flat().join("") };
   } else {
     outputs.push(output);
   }
-  return true;
 }

@@ -77,6 +77,8 @@ export const STYLE = `
 .thinking > summary, .thinking > .text { color: var(--quiet); }
 .thinking > summary > .brief { font: inherit; font-style: italic; }
 .past > summary { align-items: baseline; margin-inline-start: 2.7em; }
+.nested > summary { margin-inline-start: 0; }
+.nested > summary > .asked { flex: 0 1 auto; }
 .past > .round { margin-block-start: 0.4em; }
 .folding { display: flex; gap: 0.4em; margin-inline-start: auto; }
 .head > .folding::before { content: none; }

@@ -22,8 +22,14 @@ const STATE: Record<CallStep["state"], [mark: string, word: string]> = {
 /** What has come to its end as it should takes a line, unless it is a picture. */
 const FOLDED: readonly CallStep["state"][] = ["ok", "skipped", "not_run"];
 
-/** `nested` draws the runs in it; `approval` what a person is asked while it waits. */
-export function drawCall(step: CallStep, nested: () => Node[], approval: () => Node[], isLive: boolean): HTMLElement {
+/** `nested` draws the runs in it, and `failed` says what went wrong there; `approval` is asked while it waits. */
+export function drawCall(
+  step: CallStep,
+  nested: () => Node[],
+  approval: () => Node[],
+  failed: string,
+  isLive: boolean,
+): HTMLElement {
   const { call, output, result, state } = step;
   const [mark, word] = STATE[state];
   const signature = `(${argumentsOf(step)})`;
@@ -41,6 +47,7 @@ export function drawCall(step: CallStep, nested: () => Node[], approval: () => N
     " ",
     // The mark says it to everybody where all went well.
     ...(state === "ok" ? [] : [h("span", { class: "state", "aria-hidden": "true" }, word)]),
+    ...(state === "ok" && failed ? [h("span", { class: "state" }, `${failed} in it`)] : []),
     " ",
     ...drawDuration(step, isLive),
   ];
