@@ -37,8 +37,15 @@ export function functionUnderWay(run: Run): string | null {
   return (child && functionUnderWay(child)) ?? oneLine(step.call.name);
 }
 
-function nestedUnderWay(run: Run, { call }: CallStep): Run | undefined {
-  return run.children[call.id]?.filter((child) => child.stop_reason === null).at(-1);
+/** The runs that a call has opened. Its id may be any word, also one that JavaScript has a meaning for. */
+export function nestedIn(run: Run, { call }: CallStep): Run[] {
+  return Object.hasOwn(run.children, call.id) ? (run.children[call.id] ?? []) : [];
+}
+
+function nestedUnderWay(run: Run, step: CallStep): Run | undefined {
+  return nestedIn(run, step)
+    .filter((child) => child.stop_reason === null)
+    .at(-1);
 }
 
 /** The calls that wait for a person's yes, in the run and in those nested in it; each with a key of its own. */
@@ -51,5 +58,7 @@ export function waitingCalls(run: Run): { key: string; name: string; call: ToolC
   if (state === "waiting") {
     return [{ key: `${run.run_id} ${call.id} ${started}`, name: call.name, call }];
   }
-  return (run.children[call.id] ?? []).filter(({ stop_reason }) => stop_reason === null).flatMap(waitingCalls);
+  return nestedIn(run, step)
+    .filter(({ stop_reason }) => stop_reason === null)
+    .flatMap(waitingCalls);
 }

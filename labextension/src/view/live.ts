@@ -1,6 +1,6 @@
 /** Keeps what is drawn up to date with a run that goes on, step by step. */
 
-import { waitingCalls } from "./activity";
+import { nestedIn, waitingCalls } from "./activity";
 import { setNow, startClock } from "./clock";
 import { Controls } from "./controls";
 import { isFold, setOpen } from "./fold";
@@ -145,7 +145,7 @@ function openTo(element: Element, run: Run): void {
   if (!fold.open) {
     setOpen(fold, true);
   }
-  for (const child of run.children[step.call.id] ?? []) {
+  for (const child of nestedIn(run, step)) {
     const nested = [...fold.children].find((one) => one instanceof HTMLElement && one.dataset.run === child.run_id);
     if (nested && child.stop_reason === null) {
       openTo(nested, child);

@@ -1,5 +1,6 @@
 /** A run, round by round, and how it ended. A nested run is drawn like any other. */
 
+import { nestedIn } from "./activity";
 import { failures } from "./amounts";
 import { details, h } from "./dom";
 import { drawHead, headline } from "./head";
@@ -128,10 +129,6 @@ function drawAny(run: Run, step: Step, live?: Live): HTMLElement {
 function callsOf(run: Run, round: number): Set<string> {
   const steps = stepsOf(run, round).map((index) => run.steps[index] as Step);
   return new Set(steps.flatMap((step) => (step.kind === "call" ? [step.call.id] : [])));
-}
-
-function nestedIn(run: Run, { call }: CallStep): Run[] {
-  return Object.hasOwn(run.children, call.id) ? (run.children[call.id] ?? []) : [];
 }
 
 function drawNested(run: Run, step: CallStep, live?: Live): Node[] {

@@ -168,7 +168,7 @@ pre {
   overflow-wrap: anywhere; white-space: pre-wrap;
 }
 .hljs-keyword, .hljs-literal, .hljs-built_in { --hue: var(--jp-mirror-editor-keyword-color, #2e8b57); }
-.hljs-string, .hljs-regexp { --hue: var(--jp-mirror-editor-string-color, #c0504d); }
+.hljs-string { --hue: var(--jp-mirror-editor-string-color, #c0504d); }
 code:is(.hljs-string, .hljs-number, .hljs-literal) { color: color-mix(in srgb, var(--hue) 75%, var(--ink)); }
 .hljs-number, .hljs-attr, .hljs-title { --hue: var(--jp-mirror-editor-def-color, #4a7fd6); }
 /* An editor's colours are made for its own background. */
