@@ -41,7 +41,7 @@ EVIL = """ </pre></code></span></summary></details></div></textarea></style></te
 [script](javascript:window.pwned=5) [data](data:text/html,<script>window.pwned=6</script>) &lt;b&gt;
 \x1b[31m\x1b[2J\x1b]52;c;aGk=\x07 \x9b1m \x00 \u202egnp.exe \u2028 \ud83d \U0001f600 &#x202e;gnp &#8294; """
 READ = EVIL.translate(
-    {ord(acts): acts.encode("unicode_escape").decode() for acts in "\x1b\x07\x9b\x00\u202e"} | {0xD83D: 0xFFFD}
+    {ord(acts): acts.encode("unicode_escape").decode() for acts in "\x1b\x07\x9b\x00\u202e\u2028"} | {0xD83D: 0xFFFD}
 )
 """How a person reads it."""
 

@@ -116,7 +116,7 @@ def test_where_jupyterlab_keeps_comms_off_subshells_messages_arrive_all_the_same
     page: Page, lab: Lab, wire: WireServer
 ) -> None:
     settings = lab.folder / ".jupyter/lab/@jupyterlab/apputils-extension/kernels-settings.jupyterlab-settings"
-    settings.parent.mkdir(parents=True)
+    settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(json.dumps({"commsOverSubshells": "disabled"}))
     try:
         wire.script = [Answer(pieces=calls("disabled")), Answer(pieces=[says("Yes."), *STOP])]
