@@ -5,6 +5,7 @@ Not for those of other folders: an event loop runs in the main thread for as lon
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,6 +56,12 @@ def page(chromium: Browser) -> Iterator[Page]:
     yield context.new_page()
     context.close()
     end_kernels()
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest) -> str:
+    """A name for the file that the run of this test waits for."""
+    return re.sub(r"\W", "-", request.node.name)[-40:]
 
 
 @pytest.fixture(scope="package")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -27,12 +26,6 @@ only_in_jupyterlab = pytest.mark.parametrize("notebook", ["lab"], indirect=True)
 def notebook(request: pytest.FixtureRequest, chromium: Browser, lab: Lab) -> Iterator[Notebook]:
     with opened(chromium, lab, f"commands-{request.param}.ipynb", request.param) as notebook:
         yield notebook
-
-
-@pytest.fixture
-def gate(request: pytest.FixtureRequest) -> str:
-    """A name for the file that the run of this test waits for."""
-    return re.sub(r"\W", "-", request.node.name)[-40:]
 
 
 def enabled(notebook: Notebook) -> list[bool]:

@@ -52,18 +52,18 @@ def reply(done, is_root):
 def in_equal_pieces(events, gate):
     Path(f"{gate}-asked").touch()
     while not Path(gate).exists():
-        time.sleep(0.02)
+        time.sleep(0.02)  # the test says when by a file, as it does to `hold`
     for event in events:
         if not isinstance(event, BlockDelta):
             yield event
         elif event.text == "word0 ":
             yield BlockDelta(event.index, WORDS)
-            time.sleep(0.05)
+            time.sleep(0.05)  # longer than the 33 ms between patches, so that each piece has one of its own
 
 def stream(request):
     global streamed
     begun.append(time.time())
-    time.sleep(0.01)
+    time.sleep(0.01)  # a model takes time, in which the page can be clicked
     done = sum(isinstance(message, AssistantMessage) for message in request.messages)
     is_root = not request.messages[0].text.startswith("Nested")
     events = list(stream_of(reply(done, is_root)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -19,12 +18,6 @@ need_chromium()
 def notebook(request: pytest.FixtureRequest, chromium: Browser, lab: Lab) -> Iterator[Notebook]:
     with opened(chromium, lab, f"notified-{request.param}.ipynb", request.param) as notebook:
         yield notebook
-
-
-@pytest.fixture
-def gate(request: pytest.FixtureRequest) -> str:
-    """A name for the file that the run of this test waits for."""
-    return re.sub(r"\W", "-", request.node.name)[-40:]
 
 
 def notifications(notebook: Notebook) -> Locator:

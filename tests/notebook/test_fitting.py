@@ -48,12 +48,12 @@ def run_of(rounds: int, *, said: str = "So.", images: int = 0, nested: int = 0, 
 
 def in_file(bundle: tuple[dict[str, Any], dict[str, Any]]) -> int:
     """How large a notebook with this output is, as Jupyter writes it."""
-    import nbformat
+    import nbformat  # its functions have no types
 
-    output = nbformat.v4.new_output("display_data", bundle[0], metadata=bundle[1])  # type: ignore[no-untyped-call]
-    cell = nbformat.v4.new_code_cell("%%agent", outputs=[output])  # type: ignore[no-untyped-call]
-    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
-    return len(nbformat.writes(notebook).encode())  # type: ignore[no-untyped-call]
+    output = nbformat.v4.new_output("display_data", bundle[0], metadata=bundle[1])  # type: ignore[no-untyped-call]  # as above
+    cell = nbformat.v4.new_code_cell("%%agent", outputs=[output])  # type: ignore[no-untyped-call]  # as above
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]  # as above
+    return len(nbformat.writes(notebook).encode())  # type: ignore[no-untyped-call]  # as above
 
 
 def written(bundle: tuple[dict[str, Any], dict[str, Any]], form: str) -> str:
